@@ -1,0 +1,3 @@
+from rig.cli.app import main
+
+main()

@@ -1,0 +1,245 @@
+"""The records of a journal, one JSON object a line, told apart by `kind`.
+
+`t` is always the moment of writing on the run's clock (seconds since the start of the run). Other times on the same clock
+end in `_t`; times on a node's own monotonic clock end in `_node_t`; durations end in `_s`. `None` means not known.
+Reading is lenient: unknown fields are ignored, so that a newer journal can be read by an older rig.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+Outcome: TypeAlias = Literal["completed", "error", "lost"]
+How: TypeAlias = Literal["hung", "overdue", "truncated", "empty"]
+FaultKind: TypeAlias = Literal["node-crash", "master-crash", "freeze", "runner-kill", "partition"]
+FaultState: TypeAlias = Literal[
+    "planned", "leased", "struck", "holding", "healed", "skipped", "ineffective", "invalid", "unhealed"
+]
+Phase: TypeAlias = Literal["setup", "warmup", "baseline", "faults", "drain", "end"]
+Facet: TypeAlias = Literal["node_id", "nodes", "links", "instances", "runners", "deployments", "memory", "event_index"]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+    t: float
+
+
+class PhaseStarted(Record, frozen=True, kw_only=True, tag="phase"):
+    phase: Phase
+
+
+class RunEnded(Record, frozen=True, kw_only=True, tag="run_end"):
+    """Written last. A journal without it is of a run that did not finish."""
+
+    reason: Literal["finished", "interrupted", "terminated", "aborted", "failed"]
+    detail: str = ""
+
+
+# Load and probes
+
+
+class RequestStarted(Record, frozen=True, kw_only=True, tag="request_start"):
+    """Written before the first byte is sent. `planned_t` is when the arrival process wanted it sent."""
+
+    id: str
+    source: Literal["load", "probe"]
+    client: str
+    model: str
+    entry: str  # the entry node's name in the inventory
+    planned_t: float
+    streamed: bool
+    prompt_tokens: int
+    max_tokens: int
+
+
+class Gaps(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Gaps between token-bearing chunks, in seconds. `sketch` maps bucket to count, see `rig.load.stream.GapSketch`."""
+
+    count: int = 0
+    sum_s: float = 0.0
+    max_s: float = 0.0
+    sketch: dict[str, int] = {}
+
+
+class RequestEnded(Record, frozen=True, kw_only=True, tag="request_end"):
+    """`outcome` is what the client saw; `void` and `unfinished` are decided by the analysis, not here."""
+
+    id: str
+    outcome: Outcome
+    how: How | None = None
+    started_t: float  # when sending began: `t` of the start line or a little later
+    connected_t: float | None = None
+    first_byte_t: float | None = None
+    first_token_t: float | None = None
+    last_token_t: float | None = None
+    last_progress_t: float | None = None  # token or an advancing prefill
+    ended_t: float
+    status: int | None = None
+    response_id: str | None = None
+    tokens: int = 0  # content-bearing chunks seen
+    usage_tokens: int | None = None  # what the server said
+    finish_reason: str | None = None
+    gaps: Gaps = Gaps()
+    unclean_end: str | None = None  # completed, but what followed was not as it should be
+    damaged: str | None = None  # a token count unlike the server's usage
+    evidence: str = ""  # for everything not completed: error class, message, tail of the body (bounded)
+
+
+# Faults
+
+
+class FaultChanged(Record, frozen=True, kw_only=True, tag="fault"):
+    """A fault entered a state. The state is written before the act that is to bring it about is called complete.
+
+    `at_t` is when it happened (mapped from the node's clock when the node said so), `at_error_s` how uncertain that is.
+    """
+
+    fault: int  # position in the schedule, from 0; -1 for `rig inject`
+    fault_kind: FaultKind
+    state: FaultState
+    aim: str  # as scheduled: "master", "node studio-2", "a runner of MODEL", "studio-1 | studio-2"
+    nodes: list[str] = []  # nodes whose exo process, or whose network, is hit; resolved at the strike
+    processes_hit: list[str] = []  # nodes whose exo main process is killed or stopped (own-node rule)
+    model: str | None = None  # for runner-kill: whose runner
+    hold_s: float = 0.0
+    clients_cut: list[str] = []  # nodes whose client path the fault cuts (own-node rule)
+    at_t: float
+    at_error_s: float = 0.0
+    reason: str = ""
+    evidence: dict[str, Any] = {}
+
+
+class Unwedged(Record, frozen=True, kw_only=True, tag="unwedge"):
+    """The rig restarted what did not recover by itself; its cost is kept apart from the fault's recovery."""
+
+    fault: int
+    node: str
+    started_t: float
+    ended_t: float
+    ok: bool
+    detail: str = ""
+
+
+class Redeployed(Record, frozen=True, kw_only=True, tag="redeploy"):
+    """A deployment was posted by the rig. `reason` is "setup" or "vanished" (the latter is a finding)."""
+
+    model: str
+    reason: Literal["setup", "vanished"]
+    ok: bool
+    detail: str = ""
+
+
+# Observation: changes, not polls
+
+
+class ViewChanged(Record, frozen=True, kw_only=True, tag="view"):
+    """One facet of one node's view is different from what it was at `since_t` (end of the previous answered poll).
+
+    The change happened at some time in (since_t, t]. `value` is canonical (see `rig.observe.views`).
+    """
+
+    node: str
+    facet: Facet
+    since_t: float | None
+    value: Any
+
+
+class Reachability(Record, frozen=True, kw_only=True, tag="reach"):
+    """A node's API began or ceased to answer polls."""
+
+    node: str
+    since_t: float | None
+    reachable: bool
+    detail: str = ""
+
+
+class MasterSeen(Record, frozen=True, kw_only=True, tag="master"):
+    """Which node claims to be master, from its own log or its open files; `None` for no claim."""
+
+    node: str
+    is_master: bool
+    source: Literal["log", "files"]
+    at_t: float
+    at_error_s: float = 0.0
+
+
+class EventSeen(Record, frozen=True, kw_only=True, tag="event"):
+    """An entry of a node's exact event log that matters (instances, deployments, runner status, nodes, masters)."""
+
+    node: str
+    session: str  # changes when the log restarts
+    index: int
+    name: str
+    data: dict[str, Any]
+
+
+class LogLine(Record, frozen=True, kw_only=True, tag="log"):
+    node: str
+    at_t: float
+    at_error_s: float
+    text: str
+
+
+class ClockOffset(Record, frozen=True, kw_only=True, tag="offset"):
+    """run clock = node monotonic clock + offset_s, within ± error_s."""
+
+    node: str
+    offset_s: float
+    error_s: float
+
+
+class NodeMemory(Record, frozen=True, kw_only=True, tag="memory"):
+    """Read on the node itself (not from the target). `None` where the node cannot tell."""
+
+    node: str
+    when: str  # "before fault 3", "after fault 3"
+    available_bytes: int | None
+    wired_bytes: int | None
+
+
+class Own(Record, frozen=True, kw_only=True, tag="own"):
+    """The rig's own health over the interval that ends now."""
+
+    interval_s: float
+    lag_max_s: float  # worst event-loop lag
+    cpu_percent: float
+    rss_bytes: int
+    open_files: int
+    wall_drift_s: float
+
+
+class Finding(Record, frozen=True, kw_only=True, tag="finding"):
+    """Something worth a reader's attention that no other record says."""
+
+    code: str
+    text: str
+    data: dict[str, Any] = {}
+
+
+class ActivityDied(Record, frozen=True, kw_only=True, tag="activity_died"):
+    """One of the activities of the run ended by an error. Such a run is never a pass."""
+
+    activity: Literal["load", "injection", "observe", "prober", "cluster"]
+    detail: str
+
+
+AnyRecord: TypeAlias = (
+    PhaseStarted
+    | RunEnded
+    | RequestStarted
+    | RequestEnded
+    | FaultChanged
+    | Unwedged
+    | Redeployed
+    | ViewChanged
+    | Reachability
+    | MasterSeen
+    | EventSeen
+    | LogLine
+    | ClockOffset
+    | NodeMemory
+    | Own
+    | Finding
+    | ActivityDied
+)
