@@ -1,7 +1,7 @@
 """Time: the controller's monotonic clock since the start of a run, and the pace that divides every duration.
 
-All times in the journal are seconds on `RunClock`. All durations that come from configuration pass through `Pace` exactly
-once, where a run is put together (`rig.soak`, `rig.embedded`): code below it receives seconds that are already divided.
+All times in the journal are seconds on `RunClock`. All durations from configuration pass through `Pace` exactly
+once, where a run is put together (`rig.soak`, `rig.embedded`): code below it gets seconds that are already divided.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Clock(Protocol):
 
 
 class RunClock:
-    """Seconds since it was made, from CLOCK_MONOTONIC; `wall_start` is the wall clock (Unix seconds) at the same moment."""
+    """Seconds since it was made, from CLOCK_MONOTONIC; `wall_start` is Unix seconds at the same moment."""
 
     def __init__(self) -> None:
         self._start_ns = time.monotonic_ns()

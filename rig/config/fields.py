@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -26,9 +26,6 @@ def parse_duration(value: Any) -> float:
 
 def parse_span(value: Any) -> tuple[float, float]:
     """`60s..150s` → (60.0, 150.0); a single duration is a range of one value."""
-    if isinstance(value, (tuple, list)) and len(value) == 2:  # already parsed
-        low, high = value
-        return float(low), float(high)
     if not isinstance(value, str):
         raise ValueError(f"expected a range of durations such as 60s..150s, not {value!r}")
     low_text, dots, high_text = value.partition("..")
@@ -43,7 +40,11 @@ def _duration(value: Any) -> float:
     return float(value) if isinstance(value, float) else parse_duration(value)
 
 
+def _span(value: Any) -> tuple[float, float]:
+    return cast("tuple[float, float]", value) if isinstance(value, tuple) else parse_span(value)
+
+
 Duration = Annotated[float, BeforeValidator(_duration)]
 """Seconds, written as `45s`, `2.5m`, `250ms`."""
-Span = Annotated[tuple[float, float], BeforeValidator(parse_span)]
+Span = Annotated[tuple[float, float], BeforeValidator(_span)]
 """(low, high) seconds, written as `60s..150s`."""

@@ -50,7 +50,9 @@ class ExoProcess(Strict):
 class Node(Strict):
     ssh: Ssh
     api: str  # http://host:port, from the controller
-    addresses: list[str] = []  # every address peers may use, IPv4 and IPv6 (fe80::…%en5 for link-local)
+    addresses: list[str] = Field(
+        default_factory=list
+    )  # every address peers may use, IPv4 and IPv6 (fe80::…%en5 for link-local)
     exo: ExoProcess
     rig_dir: str = "/var/tmp/rig"  # leases, node scripts
     path: str | None = None  # PATH for node scripts; None: the usual system folders
@@ -74,6 +76,6 @@ class Inventory(Strict):
 
     name: str
     target: Literal["exo"] = "exo"
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, Node] = Field(default_factory=dict)
     embedded: Embedded | None = None
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = Field(default_factory=dict)

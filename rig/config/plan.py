@@ -12,7 +12,7 @@ Kind = Literal["node-crash", "master-crash", "freeze", "runner-kill", "partition
 
 
 class KindPlan(Strict):
-    """How one kind of fault is drawn. `nodes` limits the nodes it may hit (names or a group); None: all that allow faults."""
+    """How one kind of fault is drawn. `nodes` limits what it may hit (names or a group)."""
 
     weight: float = Field(1.0, ge=0)
     hold: Span = (0.0, 0.0)  # node-crash, master-crash: the delay before exo is started again
@@ -32,4 +32,4 @@ class Plan(Strict):
     abort_after_unrecovered: int = Field(3, ge=1)
     shuffle: bool = True  # draw kinds by weighted shuffle (every kind comes early) instead of independently
     kinds: dict[Kind, KindPlan] = Field(min_length=1)
-    requires: list[str] = []  # checks that must have been exercised
+    requires: list[str] = Field(default_factory=list)  # checks that must have been exercised

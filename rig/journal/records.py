@@ -1,6 +1,6 @@
 """The records of a journal, one JSON object a line, told apart by `kind`.
 
-`t` is always the moment of writing on the run's clock (seconds since the start of the run). Other times on the same clock
+`t` is always the moment of writing on the run's clock (seconds since the start of the run). Other times on that clock
 end in `_t`; times on a node's own monotonic clock end in `_node_t`; durations end in `_s`. `None` means not known.
 Reading is lenient: unknown fields are ignored, so that a newer journal can be read by an older rig.
 """
