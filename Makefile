@@ -1,0 +1,38 @@
+# Every target sets itself up in .venv; nothing needs to be installed by hand beyond Python 3.11+ (or uv) and make.
+.PHONY: help soak test lint audit requirements clean
+
+help:
+	@echo 'make soak    four minutes of chaos on the embedded cluster, then the tables'
+	@echo 'make test    linters, types and all tests'
+	@echo 'make lint    linters and types only'
+	@echo 'make audit   compare the journal of a soak with what the embedded cluster itself recorded'
+
+soak:
+	@.ci/venv run
+	@.venv/bin/rig soak --minutes 4 --yes
+
+test: lint
+	.venv/bin/python -m pytest
+
+lint:
+	@.ci/venv dev
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/basedpyright
+	.venv/bin/lint-imports
+	.venv/bin/shellcheck -x -s sh faults/*.sh .ci/venv
+	.venv/bin/shellcheck .ci/run
+
+audit:
+	@.ci/venv dev
+	.venv/bin/python -m tests.audit
+
+# Renews the hash-pinned requirements from pyproject.toml; needs uv.
+requirements:
+	uv pip compile pyproject.toml --extra build --generate-hashes --universal --python-version 3.11 \
+		--no-emit-index-url --no-emit-find-links --no-header -q -o .ci/requirements.txt
+	uv pip compile pyproject.toml --extra build --extra dev --generate-hashes --universal --python-version 3.11 \
+		--no-emit-index-url --no-emit-find-links --no-header -q -o .ci/requirements-dev.txt
+
+clean:
+	rm -rf .venv
