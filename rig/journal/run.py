@@ -1,10 +1,22 @@
-"""`run.json`: what is known of a run before its first record. Written once, atomically, and never changed."""
+"""The folder of a run and its `run.json`: what is known before the first record.
+
+`run.json` is written once, atomically, and never changed. A run folder is made once and
+never written to by a second run.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import time
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
+
+from rig.errors import JournalError
+
+RUN_FILE: Final = "run.json"
+MAX_SAME_SECOND: Final = 1000
 
 
 class PlannedFault(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,3 +49,77 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     target_revisions: dict[str, str | None]  # per node
     pids_allowed: dict[str, list[str]]  # what the first contact named: "pid start command"
     versions: dict[str, str]
+
+
+def new_run_folder(results_dir: Path, name: str | None = None) -> Path:
+    """Make and return an empty folder for one run under `results_dir` (made as well).
+
+    Without a name it is called after the local time, `20260314-153000`, with `-2`, `-3`… when that is taken.
+    A given name that is taken is refused. Raises JournalError.
+    """
+    if name is not None and (name in {"", ".", ".."} or "/" in name or "\0" in name):
+        raise JournalError(f"a run cannot be called {name!r}", remedy="give a plain name without slashes")
+    try:
+        results_dir.mkdir(parents=True, exist_ok=True)
+        if name is not None:
+            return _make(results_dir / name)
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        for attempt in range(1, MAX_SAME_SECOND):
+            try:
+                return _make(results_dir / (stamp if attempt == 1 else f"{stamp}-{attempt}"))
+            except FileExistsError:
+                continue
+    except FileExistsError as error:
+        taken = results_dir if name is None else results_dir / name
+        raise JournalError(f"{taken} exists already", remedy="choose another name, or move it away") from error
+    except OSError as error:
+        raise JournalError(f"cannot make a folder for the run in {results_dir}: {error.strerror}") from error
+    raise JournalError(f"{MAX_SAME_SECOND} runs called {stamp} in {results_dir}")
+
+
+def write_run(folder: Path, info: RunInfo) -> Path:
+    """Write `run.json` in one piece: all of it is there or nothing. Raises JournalError, also when it exists."""
+    path = folder / RUN_FILE
+    if path.exists():
+        raise JournalError(f"{path} exists already; a run is described once")
+    temporary = folder / f".{RUN_FILE}.tmp"
+    content = msgspec.json.format(msgspec.json.encode(info), indent=1) + b"\n"
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+        _sync_folder(folder)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise JournalError(f"cannot write {path}: {error.strerror}") from error
+    return path
+
+
+def read_info(folder: Path) -> RunInfo:
+    """The content of `run.json`. Raises JournalError when it is missing or not what it should be."""
+    path = folder / RUN_FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RunInfo)
+    except FileNotFoundError as error:
+        what = "is not the folder of a run: it has no run.json" if folder.is_dir() else "does not exist"
+        raise JournalError(f"{folder} {what}", remedy="give a folder under results/") from error
+    except OSError as error:
+        raise JournalError(f"cannot read {path}: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise JournalError(f"{path} is not a run's description: {error}") from error
+
+
+def _make(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

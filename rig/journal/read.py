@@ -1,0 +1,121 @@
+"""Reading a run back, line by line: memory stays flat however long the run was.
+
+Lenient where it can be without hiding anything: `notes` says after a pass what was dropped, ignored or broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import msgspec
+
+from rig.errors import JournalError
+from rig.journal.records import AnyRecord
+from rig.journal.run import RunInfo, read_info
+from rig.journal.write import MAX_FILES, MAX_LINE_BYTES, journal_name
+
+MAX_BROKEN_KEPT: Final = 100
+_KNOWN: Final = frozenset(str(struct.__struct_config__.tag) for struct in get_args(AnyRecord))
+
+
+@dataclass(frozen=True)
+class BrokenLine:
+    """A line that is no record although more follows it: the disk's or an editor's doing, never a crash's."""
+
+    file: str
+    line: int  # from 1
+    reason: str
+
+
+@dataclass
+class ReadNotes:
+    """What a pass over the records met. `broken` keeps the first 100; `broken_count` counts all."""
+
+    lines: int = 0
+    torn: bool = False  # the last line of the last file was incomplete, and dropped
+    unknown: dict[str, int] = field(default_factory=dict[str, int])  # kinds that this rig does not know: how many
+    broken: list[BrokenLine] = field(default_factory=list[BrokenLine])
+    broken_count: int = 0
+
+
+class Run:
+    """A run on disk. `records()` may be called again; `notes` are of the latest pass."""
+
+    def __init__(self, folder: Path, info: RunInfo) -> None:
+        self.folder = folder
+        self.info = info
+        self.notes = ReadNotes()
+        self._decoder = msgspec.json.Decoder(AnyRecord)
+
+    def records(self) -> Iterator[AnyRecord]:
+        """Every record in the order of writing. Raises JournalError when a file cannot be read."""
+        self.notes = notes = ReadNotes()
+        files = self._files()
+        for path in files:
+            for number, line in _lines(path):
+                notes.lines += 1
+                if not line.endswith(b"\n") and path is files[-1]:
+                    notes.torn = True
+                    continue
+                record = self._decode(path.name, number, line)
+                if record is not None:
+                    yield record
+
+    def _files(self) -> list[Path]:
+        """In the order of writing, up to the first missing number; a run that died before its first record has none."""
+        files: list[Path] = []
+        for number in range(MAX_FILES):
+            path = self.folder / journal_name(number)
+            if not path.exists():
+                break
+            files.append(path)
+        present = sum(1 for _ in self.folder.glob("journal*.jsonl"))
+        if present > len(files):
+            self._broken(journal_name(len(files)), 0, f"missing, although {present - len(files)} later files are there")
+        return files
+
+    def _decode(self, file: str, number: int, line: bytes) -> AnyRecord | None:
+        try:
+            return self._decoder.decode(line)
+        except msgspec.ValidationError as error:
+            kind = _kind(line)
+            if kind is not None and kind not in _KNOWN:
+                self.notes.unknown[kind] = self.notes.unknown.get(kind, 0) + 1
+            else:
+                self._broken(file, number, str(error))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            self._broken(file, number, str(error))
+        return None
+
+    def _broken(self, file: str, number: int, reason: str) -> None:
+        self.notes.broken_count += 1
+        if len(self.notes.broken) < MAX_BROKEN_KEPT:
+            self.notes.broken.append(BrokenLine(file, number, reason))
+
+
+def read_run(folder: Path) -> Run:
+    """The run in this folder, its records read when asked for. Raises JournalError without a sound `run.json`."""
+    return Run(folder, read_info(folder))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Numbered lines with their line ends. A line longer than any that is written comes in pieces (no JSON)."""
+    try:
+        with path.open("rb") as file:
+            number = 0
+            whole = True
+            while line := file.readline(MAX_LINE_BYTES):
+                number += whole
+                whole = line.endswith(b"\n")
+                yield number, line
+    except OSError as error:
+        raise JournalError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _kind(line: bytes) -> str | None:
+    value: Any = msgspec.json.decode(line)
+    kind: Any = value.get("kind") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # any JSON
+    return kind if isinstance(kind, str) else None
