@@ -71,6 +71,14 @@ class Embedded(Strict):
     seed: int = 0
 
 
+class Emulated(Strict):
+    """Written by the embedded cluster into the inventory of its running nodes, so that every report can say so."""
+
+    behaviour: Behaviour
+    pace: float = Field(ge=1.0, le=100.0)
+    folder: str  # of the cluster: its ledger and the samples of its processes
+
+
 class Inventory(Strict):
     """Either `nodes` (real machines) or `embedded`. Keys under `nodes` are the names used everywhere."""
 
@@ -78,4 +86,5 @@ class Inventory(Strict):
     target: Literal["exo"] = "exo"
     nodes: dict[str, Node] = Field(default_factory=dict)
     embedded: Embedded | None = None
+    emulated: Emulated | None = None  # with `nodes`: these are processes of a running embedded cluster
     groups: dict[str, list[str]] = Field(default_factory=dict)
