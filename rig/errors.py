@@ -12,6 +12,7 @@
     ├── LeaseError              exit 3: a live lease or a lock of somebody else stands in the way
     ├── FaultError              exit 3: a fault could not be struck, proved or healed
     ├── TargetError             exit 3: the system under test did not answer as its API should
+    │   └── TargetUnreachable   no answer at all: refused, reset, or none in time
     ├── JournalError            exit 3: results cannot be written or read
     └── ClusterError            exit 3: the embedded cluster could not be started or was lost
 
@@ -115,6 +116,10 @@ class FaultError(RigError):
 
 class TargetError(RigError):
     pass
+
+
+class TargetUnreachable(TargetError):
+    """Nothing answered: refused, reset, or no answer in time."""
 
 
 class JournalError(RigError):

@@ -134,9 +134,11 @@ class Redeployed(Record, frozen=True, kw_only=True, tag="redeploy"):
 
 
 class ViewChanged(Record, frozen=True, kw_only=True, tag="view"):
-    """One facet of one node's view is different from what it was at `since_t` (end of the previous answered poll).
+    """One facet of one node's view is different from what it was at `since_t`.
 
-    The change happened at some time in (since_t, t]. `value` is canonical (see `rig.observe.views`).
+    The change happened at some time in (since_t, t]: `since_t` is when the last poll that showed the old value was
+    sent, since an answer tells of some moment between asking and answering. `None` for the first. `value` is canonical
+    (see `rig.observe.views`).
     """
 
     node: str
@@ -172,6 +174,14 @@ class EventSeen(Record, frozen=True, kw_only=True, tag="event"):
     index: int
     name: str
     data: dict[str, Any]
+
+
+class Served(Record, frozen=True, kw_only=True, tag="served"):
+    """Which instance a request went to, by the target's own tasks: `response_id` is that of `RequestEnded`."""
+
+    node: str  # whose view said so
+    response_id: str
+    instance: str
 
 
 class LogLine(Record, frozen=True, kw_only=True, tag="log"):
@@ -236,6 +246,7 @@ AnyRecord: TypeAlias = (
     | Reachability
     | MasterSeen
     | EventSeen
+    | Served
     | LogLine
     | ClockOffset
     | NodeMemory
