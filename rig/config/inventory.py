@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
 
-from rig.config.fields import Duration, Strict
+from rig.config.fields import AbsolutePath, Address, ApiUrl, Duration, Host, NodeName, ProcessRegex, Strict, Text
 
 Behaviour = Literal["sound", "exo-0.3.70"]
 
@@ -14,12 +15,12 @@ Behaviour = Literal["sound", "exo-0.3.70"]
 class Ssh(Strict):
     """How one node is reached. `host_key` pins a key (`ssh-ed25519 AAAA…`); otherwise `known_hosts` decides."""
 
-    host: str
+    host: Host = Field(description="a host name or an address")
     port: int = Field(22, ge=1, le=65535)
-    user: str | None = None
-    key: str | None = None  # path; None: the agent and the default keys
-    known_hosts: str = "~/.ssh/known_hosts"
-    host_key: str | None = None
+    user: Text | None = None
+    key: Text | None = None  # path; None: the agent and the default keys
+    known_hosts: Text = "~/.ssh/known_hosts"
+    host_key: Text | None = None
 
 
 class ExoProcess(Strict):
@@ -29,14 +30,14 @@ class ExoProcess(Strict):
     whose command does not match is never signalled. `hold`/`release` keep a supervisor from restarting exo at once.
     """
 
-    home: str  # $EXO_HOME, absolute
-    pidfile: str | None = None  # default: HOME/exo.pid
-    log: str | None = None  # default: HOME/exo_log/exo.log
-    match: str = r"(python[0-9.]*|Python) .*-m exo|/bin/exo( |$)"
-    start: str | None = None  # None: how to restart exo is not known; crash faults are refused
-    stop: str | None = None
-    hold: str | None = None
-    release: str | None = None
+    home: AbsolutePath = Field(description="the absolute path of $EXO_HOME on the node")
+    pidfile: AbsolutePath | None = None  # default: HOME/exo.pid
+    log: AbsolutePath | None = None  # default: HOME/exo_log/exo.log
+    match: ProcessRegex = r"(python[0-9.]*|Python) .*-m exo|/bin/exo( |$)"
+    start: Text | None = None  # None: how to restart exo is not known; crash faults are refused
+    stop: Text | None = None
+    hold: Text | None = None
+    release: Text | None = None
 
     @property
     def pid_path(self) -> str:
@@ -48,14 +49,14 @@ class ExoProcess(Strict):
 
 
 class Node(Strict):
-    ssh: Ssh
-    api: str  # http://host:port, from the controller
-    addresses: list[str] = Field(
+    ssh: Ssh = Field(description="how the node is reached, at least `host:`")
+    api: ApiUrl = Field(description="http://HOST:PORT of exo's API, as the controller reaches it")
+    addresses: list[Address] = Field(
         default_factory=list
     )  # every address peers may use, IPv4 and IPv6 (fe80::…%en5 for link-local)
-    exo: ExoProcess
-    rig_dir: str = "/var/tmp/rig"  # leases, node scripts
-    path: str | None = None  # PATH for node scripts; None: the usual system folders
+    exo: ExoProcess = Field(description="how exo is started and recognised, at least `home:`")
+    rig_dir: AbsolutePath = "/var/tmp/rig"  # leases, node scripts
+    path: Text | None = None  # PATH for node scripts; None: the usual system folders
     sudo: bool = True  # packet-filter commands go through `sudo -n`
     faults: bool = True  # whether faults may be injected here
     restart_rehearsed: bool = False  # set by hand, or by `rig doctor --rehearse-restart`, after one restart has worked
@@ -67,24 +68,45 @@ class Embedded(Strict):
     nodes: int = Field(3, ge=1, le=16)
     behaviour: Behaviour = "sound"
     pace: float = Field(10.0, ge=1.0, le=100.0)
-    load_time: Duration = 4.0  # a model's load time at pace 1
+    load_time: Duration = Field(4.0, ge=0, le=600)  # a model's load time at pace 1
     seed: int = 0
 
 
 class Emulated(Strict):
-    """Written by the embedded cluster into the inventory of its running nodes, so that every report can say so."""
+    """Written by `rig cluster up` into the inventory of its nodes: they are emulated, and this fast."""
 
-    behaviour: Behaviour
-    pace: float = Field(ge=1.0, le=100.0)
-    folder: str  # of the cluster: its ledger and the samples of its processes
+    behaviour: Behaviour = "sound"
+    pace: float = Field(1.0, ge=1.0, le=100.0)
 
 
 class Inventory(Strict):
     """Either `nodes` (real machines) or `embedded`. Keys under `nodes` are the names used everywhere."""
 
-    name: str
+    name: Text
     target: Literal["exo"] = "exo"
-    nodes: dict[str, Node] = Field(default_factory=dict)
+    nodes: dict[NodeName, Node] = Field(default_factory=dict)
     embedded: Embedded | None = None
-    emulated: Emulated | None = None  # with `nodes`: these are processes of a running embedded cluster
-    groups: dict[str, list[str]] = Field(default_factory=dict)
+    emulated: Emulated | None = None
+    groups: dict[NodeName, list[str]] = Field(default_factory=dict)
+
+    def names(self) -> list[str]:
+        """The names of the nodes, in order; those of the embedded cluster are known before it is started."""
+        if self.nodes or self.embedded is None:
+            return list(self.nodes)
+        return embedded_names(self.embedded.nodes)
+
+    def resolve(self, wanted: Sequence[str] | None) -> list[str]:
+        """Nodes meant by names of nodes and groups (`None`: all), in order, without repeats; unknown ones drop out."""
+        if wanted is None:
+            return self.names()
+        meant = {name for item in wanted for name in self.groups.get(item, [item])}
+        return [name for name in self.names() if name in meant]
+
+    def allows_faults(self, name: str) -> bool:
+        node = self.nodes.get(name)
+        return node is None or node.faults
+
+
+def embedded_names(count: int) -> list[str]:
+    """What the nodes of an embedded cluster are called."""
+    return [f"node-{number}" for number in range(1, count + 1)]

@@ -1,0 +1,63 @@
+"""Where durations from the configuration are divided by `pace`, once and for all.
+
+A run at pace 10 on the embedded cluster goes ten times as fast as the real thing: its timers, and here its load and its
+faults. Rates are multiplied. Counts, shares and lengths in tokens stay. Everything below gets seconds as they pass.
+"""
+
+from __future__ import annotations
+
+from rig.clock import Pace
+from rig.config.plan import KindPlan, Plan
+from rig.config.workload import Arrivals, Deadlines, Workload
+
+_CONNECT_FLOOR_S = 1.0  # a TCP connect does not go faster because the cluster does; below this a busy machine shows
+
+
+def paced_workload(workload: Workload, pace: Pace) -> Workload:
+    """The workload with think time and deadlines divided, rates multiplied."""
+    arrivals, deadlines = workload.arrivals, workload.deadlines
+    return workload.model_copy(
+        update={"arrivals": _paced_arrivals(arrivals, pace), "deadlines": _paced_deadlines(deadlines, pace)}
+    )
+
+
+def paced_plan(plan: Plan, pace: Pace) -> Plan:
+    """The fault plan with gaps, holds, settle, sustained, baseline and the bounds of time to serve divided."""
+    return plan.model_copy(
+        update={
+            "gap": _paced_span(plan.gap, pace),
+            "settle": pace.scale(plan.settle),
+            "sustained": pace.scale(plan.sustained),
+            "baseline": pace.scale(plan.baseline),
+            "kinds": {kind: _paced_kind(kind_plan, pace) for kind, kind_plan in plan.kinds.items()},
+        }
+    )
+
+
+def _paced_kind(kind: KindPlan, pace: Pace) -> KindPlan:
+    bound_s = kind.time_to_serve
+    return kind.model_copy(
+        update={
+            "hold": _paced_span(kind.hold, pace),
+            "time_to_serve": None if bound_s is None else pace.scale(bound_s),
+        }
+    )
+
+
+def _paced_span(span: tuple[float, float], pace: Pace) -> tuple[float, float]:
+    return pace.scale(span[0]), pace.scale(span[1])
+
+
+def _paced_arrivals(arrivals: Arrivals, pace: Pace) -> Arrivals:
+    rate = None if arrivals.rate is None else arrivals.rate * pace.factor
+    return arrivals.model_copy(update={"think": pace.scale(arrivals.think), "rate": rate})
+
+
+def _paced_deadlines(deadlines: Deadlines, pace: Pace) -> Deadlines:
+    return deadlines.model_copy(
+        update={
+            "connect": max(pace.scale(deadlines.connect), min(deadlines.connect, _CONNECT_FLOOR_S)),
+            "progress": pace.scale(deadlines.progress),
+            "total": pace.scale(deadlines.total),
+        }
+    )

@@ -1,0 +1,214 @@
+"""The schedule: which faults come in which order, with which holds and gaps. Pure.
+
+It is a function of fault plan, inventory, models and seed alone: the same on every machine, Python version and hash
+seed (of `random.Random` only `random()` is used, the one method whose sequence is promised to stay). Roles are left
+open: which node is master, and which runner serves a model, is known only at the strike (`rig.injection.aim`).
+
+Divide the plan by the pace first (`rig.config.paced`): the sequence stays the same, only its seconds shrink.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from rig.config.inventory import Inventory
+from rig.config.plan import KINDS, Kind, KindPlan, Plan
+
+RECOVERY_S: dict[Kind, float] = {
+    "node-crash": 20.0,  # API up 1.8 s after the start, links complete after 15 to 22 s
+    "master-crash": 18.0,  # the keeper serves 23 s after the kill, of which the hold is a part
+    "freeze": 12.0,  # short ones stall only; from 10.4 s an election follows, from 33 s the node is dropped
+    "runner-kill": 9.0,  # 5 to 7 s on one node, 9 to 12 s on two
+    "partition": 22.0,  # new requests are served about 22 s after the heal
+}
+"""Seconds at pace 1 from heal to the first request served, as measured on exo 0.3.70. Only for what to expect."""
+
+ACT_S = 1.5  # lease, strike, its proof and the proof of the heal: real work, not divided by the pace
+_ROUND_MAX = 60  # faults in one weighted round
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """One fault of the schedule. `gap_s` passes between the end of the previous recovery and this strike.
+
+    `node`, `model` and `sides` say what `aim` says in words, for whichever of them the kind has; `nodes` are the nodes
+    it may hit once its role is resolved (allowed by inventory and plan).
+    """
+
+    index: int  # from 0
+    kind: Kind
+    aim: str  # "master", "node X", "a runner of MODEL", "A | B, C"
+    hold_s: float
+    gap_s: float
+    nodes: tuple[str, ...] = ()
+    node: str | None = None
+    model: str | None = None
+    sides: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    clients_cut: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """A planned fault with the time, in seconds since the start of the run, at which its strike is expected."""
+
+    planned: Planned
+    strike_s: float
+
+
+def draw(plan: Plan, inventory: Inventory, models: Sequence[str], seed: int) -> Iterator[Planned]:
+    """The schedule, without end. `plan` with its durations as they are to pass; `models` as in the workload.
+
+    Raises ValueError where a kind of the plan has nothing that it may hit (`rig.config.check` finds that beforehand).
+    """
+    rng = random.Random(seed)
+    targets = {kind: _allowed(plan.kinds[kind], inventory) for kind in KINDS if kind in plan.kinds}
+    every_model = sorted(set(models))
+    for index, kind in enumerate(_kinds(plan, rng)):
+        kind_plan, allowed = plan.kinds[kind], targets[kind]
+        if not allowed:
+            raise ValueError(f"{kind}: no node may be hit")
+        gap_s, hold_s, pick = _between(plan.gap, rng), _between(kind_plan.hold, rng), rng.random()
+        yield _aimed(
+            Planned(
+                index=index,
+                kind=kind,
+                aim="",
+                hold_s=round(hold_s, 3),
+                gap_s=round(gap_s, 3),
+                nodes=tuple(allowed),
+                clients_cut=kind_plan.clients_cut,
+            ),
+            everyone=sorted(inventory.names()),
+            models=every_model,
+            pick=pick,
+            rng=rng,
+        )
+
+
+def expected(
+    sequence: Iterable[Planned], plan: Plan, *, duration_s: float, drain_s: float, pace: float = 1.0
+) -> list[Expected]:
+    """The faults of `sequence` that a run of `duration_s` is expected to strike, each with its time.
+
+    After the baseline each fault takes gap + hold + `ACT_S` + the usual recovery of its kind + `sustained`. A fault
+    counts if its recovery ends before the last `drain_s`, in which nothing is struck any more. `plan` and `sequence`
+    are already divided by `pace`, which here divides `RECOVERY_S` only. Bounded by the duration: each takes time.
+    """
+    end_s = duration_s - drain_s
+    now_s = plan.baseline
+    found: list[Expected] = []
+    for planned in sequence:
+        strike_s = now_s + planned.gap_s
+        now_s = strike_s + planned.hold_s + ACT_S + RECOVERY_S[planned.kind] / pace + plan.sustained
+        if now_s > end_s:
+            break
+        found.append(Expected(planned=planned, strike_s=round(strike_s, 3)))
+    return found
+
+
+def expected_count(
+    sequence: Iterable[Planned], plan: Plan, *, duration_s: float, drain_s: float, pace: float = 1.0
+) -> int:
+    """How many faults a run of `duration_s` is expected to strike; see `expected`."""
+    return len(expected(sequence, plan, duration_s=duration_s, drain_s=drain_s, pace=pace))
+
+
+def split_text(left: Sequence[str], right: Sequence[str]) -> str:
+    """`A | B, C`: how the two sides of a partition are written."""
+    return f"{', '.join(left)} | {', '.join(right)}"
+
+
+def _kinds(plan: Plan, rng: random.Random) -> Iterator[Kind]:
+    """The kinds in order: by weighted rounds, each shuffled, or each drawn by itself."""
+    weights: dict[Kind, float] = {
+        kind: plan.kinds[kind].weight for kind in KINDS if kind in plan.kinds and plan.kinds[kind].weight > 0
+    }
+    if not weights:
+        raise ValueError("no kind has a weight above 0")
+    if plan.shuffle:
+        round_of_kinds = _round(weights)
+        while True:
+            yield from _shuffled(round_of_kinds, rng)
+    total = sum(weights.values())
+    while True:
+        mark = rng.random() * total
+        for kind, weight in weights.items():
+            mark -= weight
+            if mark < 0:
+                yield kind
+                break
+        else:  # rounding at the very end of the range
+            yield next(reversed(weights))
+
+
+def _round(weights: dict[Kind, float]) -> list[Kind]:
+    """Each kind as often as its weight says beside the smallest, at least once: 1, 1, 2 → a round of four."""
+    smallest = min(weights.values())
+    times: dict[Kind, float] = {kind: weight / smallest for kind, weight in weights.items()}
+    shrink = min(1.0, _ROUND_MAX / sum(times.values()))
+    return [kind for kind, count in times.items() for _ in range(max(1, math.floor(count * shrink + 0.5)))]
+
+
+def _allowed(kind_plan: KindPlan, inventory: Inventory) -> list[str]:
+    """The nodes that a kind may hit: named by the plan (names or groups; none: all) and allowed by the inventory."""
+    return sorted(name for name in inventory.resolve(kind_plan.nodes) if inventory.allows_faults(name))
+
+
+def _aimed(planned: Planned, *, everyone: list[str], models: list[str], pick: float, rng: random.Random) -> Planned:
+    """`planned` with its aim; `pick` in [0, 1) chooses, `rng` serves for what one number cannot."""
+    match planned.kind:
+        case "node-crash" | "freeze":
+            node = planned.nodes[_index(pick, len(planned.nodes))]
+            return replace(planned, aim=f"node {node}", node=node)
+        case "master-crash":
+            return replace(planned, aim="master")
+        case "runner-kill":
+            if not models:
+                raise ValueError("runner-kill: no model is deployed")
+            model = models[_index(pick, len(models))]
+            return replace(planned, aim=f"a runner of {model}", model=model)
+        case "partition":
+            left, right = _split(planned.nodes, everyone, pick, rng)
+            return replace(planned, aim=split_text(left, right), sides=(left, right))
+
+
+def _split(
+    allowed: Sequence[str], everyone: Sequence[str], pick: float, rng: random.Random
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Two sides that make up the cluster: half of the time one node against the rest, else any split.
+
+    The first side, on which the packet filters are set, holds allowed nodes only; where both could, it is the smaller.
+    """
+    most = min(len(allowed), len(everyone) - 1)
+    if most < 1:
+        raise ValueError("partition: it takes two nodes, one of which may be hit")
+    size = 1 if pick < 0.5 else 1 + _index(2 * pick - 1, most)
+    chosen = set(_shuffled(allowed, rng)[:size])
+    left, right = (tuple(n for n in everyone if (n in chosen) is inside) for inside in (True, False))
+    if len(right) < len(left) and set(right) <= set(allowed):
+        return right, left
+    return left, right
+
+
+def _between(span: tuple[float, float], rng: random.Random) -> float:
+    return span[0] + rng.random() * (span[1] - span[0])
+
+
+def _index(fraction: float, count: int) -> int:
+    """0 … count - 1 from a fraction in [0, 1)."""
+    return min(int(fraction * count), count - 1)
+
+
+def _shuffled(items: Sequence[_T], rng: random.Random) -> list[_T]:
+    """Fisher and Yates, by `rng.random()` alone (`rng.shuffle` may change with Python)."""
+    found = list(items)
+    for last in range(len(found) - 1, 0, -1):
+        other = _index(rng.random(), last + 1)
+        found[last], found[other] = found[other], found[last]
+    return found
