@@ -73,10 +73,11 @@ class Embedded(Strict):
 
 
 class Emulated(Strict):
-    """Written by `rig cluster up` into the inventory of its nodes: they are emulated, and this fast."""
+    """Written by the embedded cluster into the inventory of its running nodes, so that every report can say so."""
 
-    behaviour: Behaviour = "sound"
-    pace: float = Field(1.0, ge=1.0, le=100.0)
+    behaviour: Behaviour = Field(description="sound or exo-0.3.70")
+    pace: float = Field(ge=1.0, le=100.0)
+    folder: Text = Field(description="the folder of the cluster: its ledger and the samples of its processes")
 
 
 class Inventory(Strict):
@@ -86,7 +87,7 @@ class Inventory(Strict):
     target: Literal["exo"] = "exo"
     nodes: dict[NodeName, Node] = Field(default_factory=dict)
     embedded: Embedded | None = None
-    emulated: Emulated | None = None
+    emulated: Emulated | None = None  # with `nodes`: these are processes of a running embedded cluster
     groups: dict[NodeName, list[str]] = Field(default_factory=dict)
 
     def names(self) -> list[str]:
