@@ -1,0 +1,1 @@
+"""What the target shows of itself: views, events and log lines per node, changes of them, and the rig's own health."""

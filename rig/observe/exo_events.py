@@ -1,0 +1,70 @@
+"""Entries of exo's event log (`GET /events`, snake_case) → canonical events. Pure.
+
+Kept: instances, deployments, runner status, nodes and links coming and going. Of tasks only which instance a request went
+to. Names are exo's; `data` is:
+
+- `InstanceCreated` `{instance, model, runners, port}`, `InstanceDeleted` `{instance}`
+- `DeploymentCreated` `{deployment, model, status, instance, error, min_nodes}`; every other `Deployment…` `{deployment, …}`
+- `RunnerStatusUpdated` `{runner, status}`, `RunnerDeleted` `{runner}`
+- anything else: its plain fields (texts, numbers) as they are, without `event_id`
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from rig.observe import exo_shapes
+from rig.observe.target import ServedBy, TargetEvent
+
+_KEPT: Final = re.compile(
+    rb'\s*\{\s*"(Instance|Deployment|Runner|NodeTimedOut|NodeCreated|NodeDeleted|Topology|Master)'
+)
+_TASK: Final = re.compile(rb'\s*\{\s*"TaskCreated"')
+_RENAMED: Final = {"instance_id": "instance", "deployment_id": "deployment", "runner_id": "runner", "node_id": "node"}
+MAX_TEXT: Final = 500
+
+
+def parse(entry: bytes) -> TargetEvent | ServedBy | None:
+    """One entry; `None` when it does not matter or is no event. Never raises: an event log is foreign matter."""
+    task = _TASK.match(entry) is not None
+    if not task and _KEPT.match(entry) is None:
+        return None
+    try:
+        name, fields = exo_shapes.untagged(msgspec.json.decode(entry), "an event")
+        return _served(fields) if task else TargetEvent(name, _data(name, fields))
+    except (ValueError, msgspec.DecodeError):
+        return None
+
+
+def _served(fields: exo_shapes.Json) -> ServedBy | None:
+    kind, task = exo_shapes.untagged(fields.get("task"), "a task")
+    if not exo_shapes.is_request(kind):
+        return None
+    for response_id, instance in exo_shapes.request_ids(None, task):
+        return ServedBy(response_id, instance)
+    return None
+
+
+def _data(name: str, fields: exo_shapes.Json) -> dict[str, Any]:
+    if name == "InstanceCreated" and "instance" in fields:
+        instance, instance_view = exo_shapes.instance(fields["instance"])
+        return {"instance": instance, **instance_view}
+    if name == "DeploymentCreated" and "deployment" in fields:
+        deployment, deployment_view = exo_shapes.deployment(fields["deployment"])
+        return {"deployment": deployment, **deployment_view}
+    if name == "RunnerStatusUpdated":
+        status, _ = exo_shapes.untagged(fields.get("runner_status"), "a runner's status")
+        return {"runner": fields.get("runner_id"), "status": status}
+    return _plain(fields)
+
+
+def _plain(fields: exo_shapes.Json) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    for key, value in fields.items():
+        if key == "event_id" or not isinstance(value, str | int | float | bool | None):
+            continue
+        data[_RENAMED.get(key, key)] = value[:MAX_TEXT] if isinstance(value, str) else value
+    return data
