@@ -1,10 +1,10 @@
 """Entries of exo's event log (`GET /events`, snake_case) → canonical events. Pure.
 
-Kept: instances, deployments, runner status, nodes and links coming and going. Of tasks only which instance a request went
-to. Names are exo's; `data` is:
+Kept: instances, deployments, runner status, nodes and links coming and going. Of tasks only which instance a request
+went to. Names are exo's; `data` is:
 
 - `InstanceCreated` `{instance, model, runners, port}`, `InstanceDeleted` `{instance}`
-- `DeploymentCreated` `{deployment, model, status, instance, error, min_nodes}`; every other `Deployment…` `{deployment, …}`
+- `DeploymentCreated` `{deployment, model, status, instance, error, min_nodes}`; other `Deployment…` `{deployment, …}`
 - `RunnerStatusUpdated` `{runner, status}`, `RunnerDeleted` `{runner}`
 - anything else: its plain fields (texts, numbers) as they are, without `event_id`
 """

@@ -1,7 +1,7 @@
 """exo's JSON → canonical facets. Pure and lenient: both spellings of keys, tagged unions, missing keys, nulls.
 
-Facts: captures of exo 0.3.70 and of its later deployments keeper. `/state` and `GET /deployments` are camelCase, events and
-the answers of POST and DELETE snake_case. What is no mapping or list where one must be raises ValueError.
+Facts: captures of exo 0.3.70 and of its later deployments keeper. `/state` and `GET /deployments` are camelCase, events
+and the answers of POST and DELETE snake_case. What is no mapping or list where one must be raises ValueError.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def pick(value: Json, camel: str) -> Any:
 
 
 def untagged(value: Any, what: str) -> tuple[str, Json]:
-    """A tagged union `{"Tag": {…}}`, also written `"Tag"` or `{"type": "Tag", …}` → (tag, fields). Raises ValueError."""
+    """A tagged union `{"Tag": {…}}`, also as `"Tag"` or `{"type": "Tag", …}` → (tag, fields). Raises ValueError."""
     if isinstance(value, str):
         return value, {}
     fields = mapping(value, what)
@@ -106,18 +106,18 @@ def deployment(raw: Any) -> tuple[str | None, DeploymentView]:
 
 def deployments(raw: Any) -> Deployments:
     """`GET /deployments` (flat list, or upstream's `{"deployments": […]}`) or `/state/deployments` (by id)."""
-    if isinstance(raw, dict) and isinstance(cast("Json", raw).get("deployments"), list | type(None)):
-        whole = cast("Json", raw)
-        raw = whole["deployments"] if "deployments" in whole else raw
-    if isinstance(raw, list):
+    items = raw
+    if isinstance(raw, dict) and isinstance(wrapped := cast("Json", raw).get("deployments"), list):
+        items = cast("list[Any]", wrapped)
+    if isinstance(items, list):
         found: Deployments = {}
-        for item in cast("list[Any]", raw):
+        for item in cast("list[Any]", items):
             key, view = deployment(item)
             if key is None:
                 raise ValueError(f"a deployment without an id: {_shown(item)}")
             found[key] = view
         return found
-    return {key: deployment(value)[1] for key, value in mapping(raw, "deployments").items()}
+    return {key: deployment(value)[1] for key, value in mapping(cast("Any", raw), "deployments").items()}
 
 
 def memory(raw: Any) -> dict[str, int]:
@@ -132,7 +132,7 @@ def memory(raw: Any) -> dict[str, int]:
 
 
 def tasks(raw: Any) -> Iterator[tuple[str, str]]:
-    """`/state/tasks` → (id, instance) of every request: by its command's id, which is the response id, and its task's."""
+    """`/state/tasks` → (id, instance) of every request, by its command's id (the response id) and by its task's."""
     for key, value in mapping(raw, "tasks").items():
         name, fields = untagged(value, f"task {key}")
         if is_request(name):

@@ -1,8 +1,8 @@
 """The seam of a system under test: everything that the rig asks of one.
 
-exo comes first (`rig.observe.exo`). Another target fits when it can answer polls with some of the canonical facets, take
-deployments and serve an OpenAI-compatible chat endpoint; facets that it does not have are absent, and what it cannot do
-raises TargetError. URLs are those of a node's API as the controller reaches it.
+exo comes first (`rig.observe.exo`). Another target fits when it can answer polls with some of the canonical facets,
+take deployments and serve an OpenAI-compatible chat endpoint; facets that it does not have are absent, and what it
+cannot do raises TargetError. URLs are those of a node's API as the controller reaches it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rig.observe.views import Deployments, Instances
 
 @dataclass(frozen=True)
 class Poll:
-    """One cheap request that answers some facets. Sent in every `every`-th round; with `rare`, at a slow pace instead."""
+    """One cheap request that answers some facets. Sent in every `every`-th round; with `rare`, at a slow pace."""
 
     name: str
     facets: tuple[Facet, ...]
@@ -99,7 +99,10 @@ class Target(Protocol):
         ...
 
     def events(self, url: str, *, timeout_s: float, limit_bytes: int) -> AsyncIterator[tuple[int, bytes]]:
-        """The node's event log from its beginning, as (index, entry), in flat memory; ends early at `limit_bytes`."""
+        """The node's event log from its beginning, as (index, entry), in flat memory.
+
+        Raises TargetError when it is cut or longer than `limit_bytes`; what came before that has been yielded.
+        """
         ...
 
     def event(self, entry: bytes) -> TargetEvent | ServedBy | None:

@@ -1,7 +1,7 @@
 """Canonical facets of one node's view, and the detection of changes. Pure.
 
-A target's answers are brought into these shapes behind its seam (`rig.observe.exo_shapes` for exo); everything above knows
-these alone. All ids are the target's own.
+A target's answers are brought into these shapes behind its seam (`rig.observe.exo_shapes` for exo); everything above
+knows these alone. All ids are the target's own.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class FacetTracker:
     def take(self, facet: Facet, value: Any, asked_t: float) -> Change | None:
         """What an answered poll, sent at `asked_t`, showed: a change, or `None` when it showed the same as before.
 
-        An answer tells of some moment after it was asked for, so the change lies after the *asking* of the previous one.
+        An answer tells of some moment after it was asked for: the change lies after the *asking* of the previous one.
         """
         previous = self._seen.get(facet)
         self._seen[facet] = (asked_t, value)
@@ -68,7 +68,7 @@ class FacetTracker:
 
 
 def rounded_memory(available_bytes: int, total_bytes: int | None) -> int:
-    """Rounded to 1 % of the node's memory, so that its jitter is no change; to two digits where the total is not told."""
+    """Rounded to 1 % of the node's memory, so that jitter is no change; to two digits where the total is not told."""
     if total_bytes is not None and total_bytes > 0:
         step = max(1, total_bytes // MEMORY_STEPS)
     else:

@@ -1,0 +1,254 @@
+"""exo behind the seam of a target: its HTTP API, and the lines of its log that say who is master.
+
+Facts: exo 0.3.70 and its later deployments keeper. There is no master in the API. `/state` as a whole is close to a
+megabyte, so only sub-paths are read. `POST /place_instance` is answered with 200 even when nothing fits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from contextlib import aclosing
+from typing import Any, Final, TypeVar
+
+import httpx
+import msgspec
+
+from rig.errors import TargetError, TargetUnreachable
+from rig.journal.records import Facet
+from rig.observe import exo_events, exo_shapes
+from rig.observe.array import ArraySplitter
+from rig.observe.target import LogSign, Poll, Posted, ServedBy, TargetEvent
+from rig.observe.views import Deployments, Instances
+
+ANSWER_LIMIT_BYTES: Final = 8 * 1024 * 1024
+TASKS_LIMIT_BYTES: Final = 64 * 1024 * 1024  # old tasks stay listed, each with its prompt
+CALL_TIMEOUT_S: Final = 10.0
+
+T = TypeVar("T")
+
+_POLLS: Final = (
+    Poll("/node_id", ("node_id",), rare=True),
+    Poll("/state/lastEventAppliedIdx", ("event_index",), every=2),
+    Poll("/state/instances", ("instances",)),
+    Poll("/state/runners", ("runners",)),
+    Poll("/deployments", ("deployments",)),
+    Poll("/state/topology", ("nodes", "links")),
+    Poll("/state/nodeMemory", ("memory",), rare=True),
+)
+_PARSERS: Final[dict[str, tuple[Facet, Callable[[Any], Any]]]] = {
+    "/node_id": ("node_id", exo_shapes.node_id),
+    "/state/lastEventAppliedIdx": ("event_index", exo_shapes.event_index),
+    "/state/instances": ("instances", exo_shapes.instances),
+    "/state/runners": ("runners", exo_shapes.runners),
+    "/deployments": ("deployments", exo_shapes.deployments),
+    "/state/nodeMemory": ("memory", exo_shapes.memory),
+}
+_CLAIMS: Final = re.compile(r"promoting self|maintaining self")
+_YIELDS: Final = re.compile(r"demoting self|Node \S+ elected master")
+_MATTERS: Final = re.compile(
+    r"\b(WARNING|ERROR|CRITICAL)\b|Traceback|elected|terminated|Exception|[Tt]imed out|[Dd]eployment|[Ii]nstance"
+)
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class Exo:
+    """Implements `rig.observe.target.Target`. One client for all nodes, a few kept connections to each."""
+
+    name = "exo"
+    chat_path = "/v1/chat/completions"
+    polls = _POLLS
+
+    def __init__(self) -> None:
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=4.0)
+        self._client = httpx.AsyncClient(limits=limits, timeout=None, trust_env=False)  # bounded per call
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def read(self, url: str, poll: Poll, *, timeout_s: float) -> Mapping[Facet, Any]:
+        status, raw = await self._get(url, poll.name, timeout_s=timeout_s)
+        if status == 404 and poll.name == "/deployments":  # no keeper in front, perhaps one in the state
+            status, raw = await self._get(url, "/state/deployments", timeout_s=timeout_s)
+        if status == 404:
+            return {}
+        return _parsed(url, poll.name, lambda: _facets(poll.name, _answer(url, poll.name, status, raw)))
+
+    async def node_id(self, url: str) -> str:
+        return (await self._poll(url, "/node_id", "node_id"))["node_id"]
+
+    async def instances(self, url: str) -> Instances:
+        return (await self._poll(url, "/state/instances", "instances"))["instances"]
+
+    async def deployments(self, url: str) -> Deployments:
+        facets = await self._poll(url, "/deployments", "deployments")
+        if "deployments" not in facets:
+            raise TargetError(f"{url} has no deployments keeper (/deployments is not there)")
+        return facets["deployments"]
+
+    async def deploy(self, url: str, request: Mapping[str, Any]) -> Posted:
+        status, raw = await self._call("POST", url, "/deployments", body=request)
+        if status == 409:
+            found = _UUID.search(_message(raw))
+            return Posted(found[0] if found else None, created=False)
+        answer = _parsed(url, "/deployments", lambda: exo_shapes.mapping(_answer(url, "/deployments", status, raw), ""))
+        identity = exo_shapes.pick(answer, "deploymentId")
+        return Posted(identity if isinstance(identity, str) else None, created=True)
+
+    async def delete_deployment(self, url: str, deployment: str) -> bool:
+        return await self._delete(url, f"/deployments/{deployment}")
+
+    async def place(self, url: str, request: Mapping[str, Any]) -> None:
+        status, raw = await self._call("POST", url, "/place_instance", body=request)
+        _answer(url, "/place_instance", status, raw)
+
+    async def delete_instance(self, url: str, instance: str) -> bool:
+        return await self._delete(url, f"/instance/{instance}")
+
+    async def served_by(self, url: str, response_ids: Iterable[str]) -> dict[str, str]:
+        wanted = set(response_ids)
+        status, raw = await self._call("GET", url, "/state/tasks", limit_bytes=TASKS_LIMIT_BYTES)
+        tasks = _answer(url, "/state/tasks", status, raw)
+        pairs = _parsed(url, "/state/tasks", lambda: list(exo_shapes.tasks(tasks)))
+        return {name: instance for name, instance in pairs if name in wanted}
+
+    async def serving_instance(self, url: str, response_id: str) -> str | None:
+        return (await self.served_by(url, [response_id])).get(response_id)
+
+    async def events(self, url: str, *, timeout_s: float, limit_bytes: int) -> AsyncIterator[tuple[int, bytes]]:
+        """`GET /events`: one finite array from the log's beginning. TargetError when it is cut or no array."""
+        splitter = ArraySplitter()
+        index = size = 0
+        async with aclosing(self._pieces(f"{url}/events", timeout_s)) as pieces:
+            async for piece in pieces:
+                try:
+                    for entry in splitter.feed(piece):
+                        yield index, entry
+                        index += 1
+                except ValueError as error:
+                    raise TargetError(f"{url}/events: {error}") from error
+                size += len(piece)
+                if size > limit_bytes:
+                    raise TargetError(f"{url}/events: longer than {limit_bytes} bytes, read up to event {index}")
+        if not splitter.finished:
+            raise TargetError(f"{url}/events: cut short after {index} events")
+
+    def event(self, entry: bytes) -> TargetEvent | ServedBy | None:
+        return exo_events.parse(entry)
+
+    def log_sign(self, line: str) -> LogSign:
+        """`promoting self`, `maintaining self`: master; `demoting self`, `Node <id> elected master`: not."""
+        claims = True if _CLAIMS.search(line) else False if _YIELDS.search(line) else None
+        return LogSign(claims, claims is not None or _MATTERS.search(line) is not None)
+
+    async def _pieces(self, address: str, timeout_s: float) -> AsyncGenerator[bytes]:
+        """The body of a good answer in pieces, all of it within `timeout_s`."""
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        try:
+            async with asyncio.timeout_at(deadline):
+                request = self._client.build_request("GET", address)
+                response = await self._client.send(request, stream=True)
+            try:
+                if response.status_code != 200:
+                    raise TargetError(f"{address} answered {response.status_code}")
+                body = response.aiter_bytes(65536)
+                while True:
+                    async with asyncio.timeout_at(deadline):
+                        await asyncio.sleep(0)  # megabytes that are there already must not hold up the event loop
+                        piece = await anext(body, None)
+                    if piece is None:
+                        return
+                    yield piece
+            finally:
+                await response.aclose()
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+            raise TargetUnreachable(f"{address}: {_reason(error)}") from error
+
+    async def _poll(self, url: str, path: str, facet: Facet) -> Mapping[Facet, Any]:
+        return await self.read(url, Poll(path, (facet,)), timeout_s=CALL_TIMEOUT_S)
+
+    async def _get(self, url: str, path: str, *, timeout_s: float) -> tuple[int, bytes]:
+        return await self._call("GET", url, path, timeout_s=timeout_s)
+
+    async def _delete(self, url: str, path: str) -> bool:
+        status, raw = await self._call("DELETE", url, path)
+        if status == 404:
+            return False
+        _answer(url, path, status, raw)
+        return True
+
+    async def _call(
+        self,
+        method: str,
+        url: str,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        timeout_s: float = CALL_TIMEOUT_S,
+        limit_bytes: int = ANSWER_LIMIT_BYTES,
+    ) -> tuple[int, bytes]:
+        """Status and body, whole within `timeout_s` however it drips. TargetUnreachable, or TargetError if too long."""
+        content = None if body is None else msgspec.json.encode(dict(body))
+        headers = {} if body is None else {"content-type": "application/json"}
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with (
+                asyncio.timeout(timeout_s),
+                self._client.stream(method, f"{url}{path}", content=content, headers=headers) as response,
+            ):
+                async for part in response.aiter_bytes():
+                    size += len(part)
+                    if size > limit_bytes:
+                        raise TargetError(f"{url}{path}: the answer is longer than {limit_bytes} bytes")
+                    parts.append(part)
+                return response.status_code, b"".join(parts)
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+            raise TargetUnreachable(f"{url}{path}: {_reason(error)}") from error
+
+
+def _facets(path: str, raw: Any) -> Mapping[Facet, Any]:
+    if path == "/state/topology":
+        nodes, links = exo_shapes.nodes_and_links(raw)
+        return {"nodes": nodes, "links": links}
+    facet, parse = _PARSERS[path]
+    return {facet: parse(raw)}
+
+
+def _answer(url: str, path: str, status: int, raw: bytes) -> Any:
+    """The JSON of a good answer. Raises TargetError with what the target said."""
+    if status >= 400:
+        raise TargetError(f"{url}{path} answered {status}: {_message(raw)}")
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise TargetError(f"{url}{path}: no JSON ({error}): {_tail(raw)}") from error
+
+
+def _parsed(url: str, path: str, parse: Callable[[], T]) -> T:
+    try:
+        return parse()
+    except ValueError as error:
+        raise TargetError(f"{url}{path}: {error}") from error
+
+
+def _message(raw: bytes) -> str:
+    """What an error answer says: `{"error": {"message"}}`, `{"detail": …}`, or its text."""
+    try:
+        answer = exo_shapes.mapping(msgspec.json.decode(raw), "an error")
+        error = answer.get("error")
+        message = exo_shapes.mapping(error, "error").get("message") if isinstance(error, dict) else None
+    except (ValueError, msgspec.DecodeError):
+        return _tail(raw)
+    return message if isinstance(message, str) else _tail(raw)
+
+
+def _tail(raw: bytes) -> str:
+    return raw[:200].decode("utf-8", "replace")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return f"{type(error).__name__} {error}".strip()
