@@ -1,0 +1,176 @@
+"""What a node says of itself through `inspect.sh`: clock, boot, exo's processes, master claim, memory, disk, leases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rig.errors import NodeError
+from rig.nodes.scripts import process_values, script_command
+from rig.nodes.ssh import NodeConnection
+
+What = Literal["all", "clock", "tree", "master", "leases", "procs"]
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process is its pid and its start (an opaque word); `state` is one letter: T stopped, Z defunct."""
+
+    pid: int
+    ppid: int
+    start: str
+    state: str
+    command: str
+
+    @property
+    def identity(self) -> str:
+        return f"{self.pid}:{self.start}"
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A fault's record on its node. Times are on the node's clock, seconds."""
+
+    node: str
+    id: str
+    kind: str
+    owner: str
+    run: str
+    started_node_t: float
+    deadline_node_t: float
+    phase: str
+    same_boot: bool
+    script_alive: bool
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Answers of one `inspect.sh`. `None` and empty: not asked for, or the node cannot tell."""
+
+    node: str
+    clock: float
+    boot_id: str = ""
+    os: str = ""
+    main: Process | None = None
+    tree: list[Process] = field(default_factory=list[Process])  # main first
+    orphans: list[Process] = field(default_factory=list[Process])
+    master_log: str = ""
+    master_claim: bool | None = None
+    master_files: bool = False
+    mem_available_bytes: int | None = None
+    mem_wired_bytes: int | None = None
+    disk_free_bytes: int | None = None
+    leases: list[Lease] = field(default_factory=list[Lease])
+    lock: dict[str, str] = field(default_factory=dict[str, str])
+    uid: int | None = None
+    filter_allowed: bool = False
+    tools: dict[str, str] = field(default_factory=dict[str, str])  # nc, perl, lsof, ss, filter → path
+    unreadable: list[str] = field(default_factory=list[str])  # lines that could not be understood
+
+    @property
+    def runners(self) -> list[Process]:
+        return [process for process in self.tree if is_runner(process.command)]
+
+
+def is_runner(command: str) -> bool:
+    """exo's runners are multiprocessing spawn children of the main process; the resource tracker is none."""
+    return "--multiprocessing-fork" in command and "resource_tracker" not in command
+
+
+async def inspect(
+    conn: NodeConnection, what: What = "all", *, pids: list[int] | None = None, timeout_s: float = 10.0
+) -> Inspection:
+    """Runs `inspect.sh` (read-only). The scripts must have been uploaded. Raises NodeError and its kinds."""
+    values = {**process_values(conn.node), "log": conn.node.exo.log_path, "what": what}
+    if pids is not None:
+        values["pids"] = " ".join(str(pid) for pid in pids)
+    result = await conn.run(script_command(conn, "inspect.sh", values), timeout_s=timeout_s)
+    return parse_inspection(conn.name, result.stdout)
+
+
+def parse_inspection(node: str, text: str) -> Inspection:
+    """`key=value` lines → Inspection. Raises NodeError when even the clock is missing."""
+    pairs = [(key, value) for key, equals, value in (line.partition("=") for line in text.splitlines()) if equals]
+    single = dict(pairs)
+    if (clock := _number(single.get("clock"))) is None:
+        raise NodeError(node, f"inspect.sh gave no clock but {text[:200]!r}")
+    unreadable: list[str] = []
+    processes = [_process(value, unreadable) for key, value in pairs if key == "proc"]
+    tree = [process for process in processes if process is not None]
+    orphans = [_process(value, unreadable) for key, value in pairs if key == "orphan"]
+    leases = [_lease(node, value, unreadable) for key, value in pairs if key == "lease"]
+    main_pid = _integer(single.get("main_pid"))
+    return Inspection(
+        node=node,
+        clock=clock,
+        boot_id=single.get("boot_id", ""),
+        os=single.get("os", ""),
+        main=_main(single, main_pid, tree),
+        tree=tree,
+        orphans=[process for process in orphans if process is not None],
+        master_log=single.get("master_log", ""),
+        master_claim={"1": True, "0": False}.get(single.get("master_claim", "")),
+        master_files=single.get("master_files") == "1",
+        mem_available_bytes=_integer(single.get("mem_available")),
+        mem_wired_bytes=_integer(single.get("mem_wired")),
+        disk_free_bytes=_integer(single.get("disk_free")),
+        leases=[lease for lease in leases if lease is not None],
+        lock=_lock([value for key, value in pairs if key == "lock"]),
+        uid=_integer(single.get("uid")),
+        filter_allowed=single.get("sudo_filter") == "1",
+        tools={key.removeprefix("have_"): value for key, value in pairs if key.startswith("have_") and value},
+        unreadable=unreadable,
+    )
+
+
+def _main(single: Mapping[str, str], pid: int | None, tree: list[Process]) -> Process | None:
+    if pid is None:
+        return None
+    for process in tree:
+        if process.pid == pid:
+            return process
+    return Process(pid, 0, single.get("main_start", ""), "?", single.get("main_cmd", ""))
+
+
+def _process(value: str, unreadable: list[str]) -> Process | None:
+    parts = value.split("|", 4)
+    if len(parts) != 5 or not parts[0].isdigit() or not parts[1].isdigit():
+        unreadable.append(value)
+        return None
+    return Process(int(parts[0]), int(parts[1]), parts[2], parts[3], parts[4])
+
+
+def _lease(node: str, value: str, unreadable: list[str]) -> Lease | None:
+    parts = value.split("|")
+    if len(parts) != 9 or not parts[0]:
+        unreadable.append(value)
+        return None
+    identity, kind, owner, run, started, deadline, phase, same_boot, alive = parts
+    return Lease(
+        node=node,
+        id=identity,
+        kind=kind,
+        owner=owner,
+        run=run,
+        started_node_t=_number(started) or 0.0,
+        deadline_node_t=_number(deadline) or 0.0,
+        phase=phase,
+        same_boot=same_boot == "1",
+        script_alive=alive == "1",
+    )
+
+
+def _lock(lines: list[str]) -> dict[str, str]:
+    return {key: value for key, equals, value in (line.partition("=") for line in lines) if equals}
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None
+
+
+def _integer(text: str | None) -> int | None:
+    return int(text) if text and text.isdigit() else None

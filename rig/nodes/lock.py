@@ -1,0 +1,185 @@
+"""A lock on a node that keeps two rigs apart: `RIG_DIR/lock` with an owner, a run and a deadline on the node's clock.
+
+It is created by `ln` of a complete file, which fails when the lock is there, renewed while a run lives, and taken over
+when its deadline has passed or the node has booted since: a controller that dies leaves no lock that needs a hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from rig.errors import CommandFailed, CommandTimeout, LeaseError, NodeError, SshError
+from rig.nodes.inspect import inspect
+from rig.nodes.scripts import q
+from rig.nodes.ssh import NodeConnection, Nodes
+
+TTL_S = 60.0
+HELD = 75  # status of the scripts below: the lock is (or has become) another's
+
+# $1 lock, $2 our file, $3 the file of the stale lock that may be moved away (empty: none).
+_TAKE = """
+umask 077; lock=$1; mine=$2; stale=$3
+cat >"$mine" || exit 1
+if [ -n "$stale" ]; then
+    aside=$mine.aside
+    if mv "$lock" "$aside" 2>/dev/null; then
+        # Between our look and our mv another rig may have taken it over: then it is put back.
+        grep -qxF "token=$stale" "$aside" || { ln "$aside" "$lock"; rm -f "$aside" "$mine"; exit 75; }
+        rm -f "$aside"
+    fi
+fi
+if ln "$mine" "$lock" 2>/dev/null; then rm -f "$mine"; exit 0; fi
+rm -f "$mine"
+[ -e "$lock" ] && exit 75
+echo "cannot write $lock" >&2
+exit 1
+"""
+_RENEW = """
+umask 077; lock=$1; mine=$2
+cat >"$mine" || exit 1
+grep -qxF "token=$3" "$lock" 2>/dev/null || { rm -f "$mine"; exit 75; }
+mv -f "$mine" "$lock"
+"""
+_RELEASE = 'grep -qxF "token=$2" "$1" 2>/dev/null && rm -f "$1"; exit 0'
+
+
+@dataclass
+class Locks:
+    """The locks of one run. `lost` is set, with `reason`, when one of them could not be kept."""
+
+    owner: str
+    run: str
+    token: str
+    taken_over: list[str] = field(default_factory=list[str])  # "NODE: from OWNER (run RUN)", for the report
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
+    reason: str = ""
+
+
+def default_owner() -> str:
+    """`user@host:pid`, for people to find who holds a lock."""
+    return f"{os.environ.get('USER') or os.getuid()}@{socket.gethostname()}:{os.getpid()}"
+
+
+@asynccontextmanager
+async def hold_locks(
+    nodes: Nodes, run: str, *, owner: str | None = None, ttl_s: float = TTL_S, say: Callable[[str], None] | None = None
+) -> AsyncGenerator[Locks]:
+    """Locks all nodes in the order of their names, renews every third of `ttl_s`, unlocks at the end.
+
+    Raises LeaseError naming the owner of a live lock. The scripts must have been uploaded.
+    """
+    locks = Locks(owner or default_owner(), run, secrets.token_hex(8))
+    held: list[NodeConnection] = []
+    renewing: asyncio.Task[None] | None = None
+    try:
+        for name in sorted(nodes):
+            if (previous := await _take(nodes[name], locks, ttl_s)) is not None:
+                locks.taken_over.append(f"{name}: from {previous}")
+                if say is not None:
+                    say(f"{name}: took over an expired lock from {previous}")
+            held.append(nodes[name])
+        renewing = asyncio.create_task(_renew_all(held, locks, ttl_s))
+        yield locks
+    finally:
+        if renewing is not None:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+        await asyncio.gather(*(_release(conn, locks) for conn in held), return_exceptions=True)
+
+
+async def _take(conn: NodeConnection, locks: Locks, ttl_s: float) -> str | None:
+    """Takes the lock; returns the owner of an expired one that was taken over. Raises LeaseError for a live one."""
+    for _ in range(3):
+        seen = await inspect(conn, "leases")
+        now = await inspect(conn, "clock")
+        live = _is_live(seen.lock, now.clock, now.boot_id)
+        if seen.lock and live:
+            raise _foreign(conn.name, seen.lock, now.clock)
+        text = _text(locks, now.boot_id, now.clock + ttl_s)
+        stale = seen.lock.get("token", "") if seen.lock else ""
+        if seen.lock and not stale:
+            raise LeaseError(
+                f"{conn.name}: {conn.node.rig_dir}/lock cannot be understood",
+                remedy="remove it on the node if no other rig is at work there",
+            )
+        try:
+            await _sh(conn, _TAKE, text, _mine(conn, locks), stale)
+        except CommandFailed as exc:
+            if exc.status == HELD:
+                continue  # somebody was quicker: look again
+            raise
+        return f"{seen.lock.get('owner', '?')} (run {seen.lock.get('run', '?')})" if stale else None
+    raise LeaseError(
+        f"{conn.name}: the lock is contended by another rig", remedy="let one rig at a time at these nodes"
+    )
+
+
+def _is_live(lock: dict[str, str], clock: float, boot_id: str) -> bool:
+    """Whether a lock binds us: same boot and deadline not passed. What has no readable deadline binds. Pure."""
+    try:
+        deadline = float(lock.get("deadline", ""))
+    except ValueError:
+        return True
+    return lock.get("boot_id") == boot_id and clock < deadline
+
+
+def _foreign(node: str, lock: dict[str, str], clock: float) -> LeaseError:
+    left_s = max(0.0, float(lock["deadline"]) - clock) if "deadline" in lock else 0.0
+    return LeaseError(
+        f"{node}: locked by {lock.get('owner', 'somebody')} for run {lock.get('run', '?')}",
+        remedy=f"wait for that run to end; a dead one lets go by itself within {left_s:.0f} s",
+    )
+
+
+async def _renew_all(conns: list[NodeConnection], locks: Locks, ttl_s: float) -> None:
+    """Renews until cancelled. A node that cannot be reached is tried again until its lock has run out."""
+    loop = asyncio.get_running_loop()
+    renewed = dict.fromkeys((conn.name for conn in conns), loop.time())
+    while not locks.lost.is_set():
+        await asyncio.sleep(ttl_s / 3)
+        outcomes = await asyncio.gather(*(_renew(conn, locks, ttl_s) for conn in conns), return_exceptions=True)
+        for conn, outcome in zip(conns, outcomes, strict=True):
+            if outcome is None:
+                renewed[conn.name] = loop.time()
+            elif isinstance(outcome, LeaseError) or loop.time() - renewed[conn.name] > ttl_s:
+                locks.reason = str(outcome)
+                locks.lost.set()
+
+
+async def _renew(conn: NodeConnection, locks: Locks, ttl_s: float) -> None:
+    now = await inspect(conn, "clock", timeout_s=ttl_s / 3)
+    text = _text(locks, now.boot_id, now.clock + ttl_s)
+    try:
+        await _sh(conn, _RENEW, text, _mine(conn, locks), locks.token, timeout_s=ttl_s / 3)
+    except CommandFailed as exc:
+        if exc.status == HELD:
+            raise LeaseError(f"{conn.name}: the lock of this run was taken by another rig") from exc
+        raise
+
+
+async def _release(conn: NodeConnection, locks: Locks) -> None:
+    try:
+        await _sh(conn, _RELEASE, "", locks.token, timeout_s=3)
+    except (SshError, CommandTimeout, NodeError):
+        return  # it runs out by itself
+
+
+async def _sh(conn: NodeConnection, script: str, stdin: str, *arguments: str, timeout_s: float = 10.0) -> None:
+    """Runs a script on the lock file ($1) with further arguments."""
+    values = " ".join(q(value) for value in (f"{conn.node.rig_dir}/lock", *arguments))
+    await conn.run(f"sh -c {q(script)} sh {values}", stdin=stdin, timeout_s=timeout_s)
+
+
+def _mine(conn: NodeConnection, locks: Locks) -> str:
+    return f"{conn.node.rig_dir}/lock.{locks.token}"
+
+
+def _text(locks: Locks, boot_id: str, deadline: float) -> str:
+    lines = {"version": "1", "owner": locks.owner, "run": locks.run, "token": locks.token, "boot_id": boot_id}
+    return "".join(f"{key}={value}\n" for key, value in lines.items()) + f"deadline={deadline:.3f}\n"

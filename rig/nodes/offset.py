@@ -1,0 +1,98 @@
+"""Between a node's monotonic clock and the run's: an offset with its error, from bracketed readings, as NTP does it.
+
+Each reading bounds the offset: the node read its clock after we asked and before we heard. Every bound holds, so their
+intersection does; a few readings, spread over more than one tick of the node's clock, narrow it to milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rig.clock import Clock
+from rig.errors import NodeError
+from rig.nodes.ssh import NodeConnection
+
+SAMPLES = 10
+SPREAD_S = 0.003
+
+# The same clock as lib.sh: one line out for each line in, no process started in between.
+_CLOCK = (
+    'case "$(uname -s)" in Linux) while read -r _; do read -r up _ </proc/uptime; echo "$up"; done ;; '
+    "*) exec perl -MTime::HiRes=clock_gettime,CLOCK_MONOTONIC -e "
+    "'$| = 1; printf \"%.4f\\n\", clock_gettime(CLOCK_MONOTONIC) while <STDIN>' ;; esac"
+)
+
+
+@dataclass(frozen=True)
+class Offset:
+    """run clock = node clock + offset_s, within ± error_s."""
+
+    offset_s: float
+    error_s: float
+    round_trip_s: float  # the best one
+
+    def to_run(self, node_t: float) -> float:
+        return node_t + self.offset_s
+
+    def to_node(self, t: float) -> float:
+        return t - self.offset_s
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Asked at `sent_t`, heard at `heard_t` (run clock); the node said `node_t`, cut off to `resolution_s`."""
+
+    sent_t: float
+    heard_t: float
+    node_t: float
+    resolution_s: float
+
+
+def estimate(readings: Sequence[Reading]) -> Offset:
+    """The offset that all readings allow; if there is none (a clock stepped), that of the best reading alone. Pure."""
+    best = min(readings, key=lambda reading: reading.heard_t - reading.sent_t)
+    low = max(_low(reading) for reading in readings)
+    high = min(_high(reading) for reading in readings)
+    if low > high:
+        low, high = _low(best), _high(best)
+    return Offset((low + high) / 2, (high - low) / 2, best.heard_t - best.sent_t)
+
+
+async def measure(conn: NodeConnection, clock: Clock, *, samples: int = SAMPLES, timeout_s: float = 5.0) -> Offset:
+    """Reads the node's clock a few times over one session (about 50 ms). Raises SshError, CommandTimeout, NodeError."""
+    readings: list[Reading] = []
+    command = _CLOCK if conn.node.path is None else f"PATH={shlex.quote(conn.node.path)}:/usr/bin:/bin; {_CLOCK}"
+    async with conn.stream(command, timeout_s=timeout_s) as stream:
+        lines = stream.lines()
+        for number in range(samples + 1):
+            sent_t = clock.now()
+            await stream.write(b"\n")
+            line = await anext(lines, "")
+            heard_t = clock.now()
+            if number > 0:  # the first one pays for the start of the command
+                readings.append(_reading(conn.name, sent_t, heard_t, line))
+            await asyncio.sleep(SPREAD_S)
+        stream.close_stdin()
+    return estimate(readings)
+
+
+def _reading(node: str, sent_t: float, heard_t: float, line: str) -> Reading:
+    try:
+        node_t = float(line)
+    except ValueError:
+        raise NodeError(
+            node, f"no clock reading but {line[:80]!r}", remedy="is perl there (macOS), or /proc?"
+        ) from None
+    decimals = len(line.strip().partition(".")[2])
+    return Reading(sent_t, heard_t, node_t, 10.0**-decimals)
+
+
+def _low(reading: Reading) -> float:
+    return reading.sent_t - reading.node_t - reading.resolution_s
+
+
+def _high(reading: Reading) -> float:
+    return reading.heard_t - reading.node_t

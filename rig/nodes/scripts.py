@@ -1,0 +1,176 @@
+"""The node scripts on a node: uploaded once per content, called with quoted arguments, their events parsed."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from rig.config.inventory import Node
+from rig.config.stock import scripts_folder
+from rig.errors import CommandFailed, ConfigError, NodeError, NodeNotReady
+from rig.nodes.ssh import NodeConnection
+
+EVENT_MARK = "@rig"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The `*.sh` of a folder: names, contents, and the name of the folder that holds them on a node."""
+
+    files: dict[str, bytes]
+    folder: str
+
+    @staticmethod
+    def of(folder: Path) -> Bundle:
+        files = {path.name: path.read_bytes() for path in sorted(folder.glob("*.sh"))}
+        if not files:
+            raise ConfigError("there are no node scripts (*.sh) here", file=str(folder), remedy="install the rig again")
+        digest = hashlib.sha256()
+        for name, data in files.items():
+            digest.update(f"{name} {len(data)}\n".encode() + data)
+        return Bundle(files, f"scripts-{digest.hexdigest()[:16]}")
+
+    def sums(self) -> dict[str, tuple[int, int]]:
+        """File name → (checksum, size) as the command `cksum` prints them."""
+        return {name: (cksum(data), len(data)) for name, data in self.files.items()}
+
+
+@lru_cache(maxsize=1)
+def stock_bundle() -> Bundle:
+    """The scripts that come with the rig."""
+    return Bundle.of(scripts_folder())
+
+
+@dataclass(frozen=True)
+class ScriptEvent:
+    """One line a script says: what, when on the node's clock (s), and its `key=value` fields."""
+
+    event: str
+    node_t: float
+    fields: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def parse_event(line: str) -> ScriptEvent | None:
+    """`@rig<TAB>EVENT<TAB>NODE_T<TAB>key=value…` → event; anything else, a torn line included, → None."""
+    mark, *parts = line.rstrip("\r\n").split("\t")
+    if mark != EVENT_MARK or len(parts) < 2 or not parts[0]:
+        return None
+    try:
+        node_t = float(parts[1])
+    except ValueError:
+        return None
+    pairs = [part.partition("=") for part in parts[2:]]
+    return ScriptEvent(parts[0], node_t, {key: value for key, equals, value in pairs if equals})
+
+
+async def upload(conn: NodeConnection, bundle: Bundle | None = None) -> str:
+    """Puts the scripts on the node unless they are there, and proves them by checksum. Returns their folder.
+
+    The folder appears whole under its final name. Raises NodeNotReady when `rig_dir` cannot be written or is not ours,
+    SshError, CommandTimeout.
+    """
+    scripts = bundle or stock_bundle()
+    rig_dir = conn.node.rig_dir
+    final = f"{rig_dir}/{scripts.folder}"
+    if await _present(conn, final, scripts):
+        return final
+    temporary = f"{final}.{id(conn):x}.tmp"
+    await _step(conn, _prepare(rig_dir, temporary))
+    for name, data in scripts.files.items():
+        await conn.put(f"{temporary}/{name}", data, 0o500)
+    if not await _present(conn, temporary, scripts):
+        raise NodeError(conn.name, f"scripts in {temporary} differ from what was sent", remedy="check the node's disk")
+    await _step(conn, _move(temporary, final, f"{final}.{id(conn):x}.old"))
+    if not await _present(conn, final, scripts):
+        raise NodeError(conn.name, f"scripts in {final} differ from what was sent", remedy=f"remove {final}, try again")
+    return final
+
+
+def script_command(conn: NodeConnection, script: str, values: Mapping[str, str], bundle: Bundle | None = None) -> str:
+    """The command line for a script of the uploaded bundle; every value is quoted, empty ones are left out."""
+    scripts = bundle or stock_bundle()
+    if script not in scripts.files:
+        raise ConfigError(f"there is no node script {script}", file=str(scripts_folder()))
+    arguments = " ".join(q(f"{key}={value}") for key, value in values.items() if value != "")
+    command = f"exec sh {q(f'{conn.node.rig_dir}/{scripts.folder}/{script}')} {arguments}"
+    return command if conn.node.path is None else f"PATH={q(conn.node.path)}; export PATH; {command}"
+
+
+def process_values(node: Node) -> dict[str, str]:
+    """The arguments that every script takes which has to do with exo's processes."""
+    exo = node.exo
+    return {
+        "rig_dir": node.rig_dir,
+        "home": exo.home,
+        "pidfile": exo.pid_path,
+        "match": exo.match,
+        "sudo": "1" if node.sudo else "0",
+    }
+
+
+def cksum(data: bytes) -> int:
+    """The POSIX `cksum` of some bytes."""
+    crc = 0
+    size = len(data)
+    length = b""
+    while size:
+        length += bytes([size & 0xFF])
+        size >>= 8
+    for byte in data + length:
+        crc = (crc << 8) & 0xFFFFFFFF ^ _CRC[(crc >> 24) ^ byte]
+    return ~crc & 0xFFFFFFFF
+
+
+def q(text: str) -> str:
+    return shlex.quote(text)
+
+
+def _prepare(rig_dir: str, temporary: str) -> str:
+    """`rig_dir` is ours alone: a folder of somebody else in /var/tmp, or a link, could make us run their scripts."""
+    return (
+        f'umask 077; d={q(rig_dir)}; mkdir -p "$d" || exit 1; '
+        '[ -d "$d" ] && [ ! -L "$d" ] && [ -O "$d" ] || { echo "$d is not a folder of this user" >&2; exit 1; }; '
+        f"mkdir {q(temporary)}"
+    )
+
+
+def _move(temporary: str, final: str, aside: str) -> str:
+    """An incomplete folder of the same name is moved aside, not emptied: a script in it may be running."""
+    return f"if [ -e {q(final)} ]; then mv {q(final)} {q(aside)}; fi; mv {q(temporary)} {q(final)}"
+
+
+async def _step(conn: NodeConnection, command: str) -> None:
+    try:
+        await conn.run(command, timeout_s=15)
+    except CommandFailed as exc:
+        remedy = "give a `rig_dir` that the SSH user can create or owns, on a disk with room"
+        why = (exc.stderr.strip().splitlines() or ["no message"])[-1]
+        raise NodeNotReady(
+            conn.name, f"cannot put node scripts into {conn.node.rig_dir}: {why}", remedy=remedy
+        ) from exc
+
+
+async def _present(conn: NodeConnection, folder: str, scripts: Bundle) -> bool:
+    result = await conn.run(f"cd {q(folder)} 2>/dev/null && cksum *.sh", check=False)
+    rows = [line.split(None, 2) for line in result.stdout.splitlines()]
+    found = {
+        row[2]: (int(row[0]), int(row[1])) for row in rows if len(row) == 3 and row[0].isdigit() and row[1].isdigit()
+    }
+    return result.status == 0 and found == scripts.sums()
+
+
+def _crc_table() -> list[int]:
+    table: list[int] = []
+    for index in range(256):
+        crc = index << 24
+        for _ in range(8):
+            crc = (crc << 1) ^ 0x04C11DB7 if crc & 0x80000000 else crc << 1
+        table.append(crc & 0xFFFFFFFF)
+    return table
+
+
+_CRC = _crc_table()
