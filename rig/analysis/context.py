@@ -1,0 +1,52 @@
+"""Everything that requests and recoveries are judged against, fed record by record in the order of the journal."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rig.analysis.attempts import Attempt
+from rig.analysis.faults import FaultLog
+from rig.analysis.settings import Settings
+from rig.analysis.sightings import Sightings
+from rig.analysis.stalls import Stalls
+from rig.analysis.windows import Windows
+from rig.journal.records import AnyRecord, FaultChanged, Own, Reachability, Unwedged, ViewChanged
+
+HORIZON_S: Final = 5.0
+"""How late a record about a moment may be written, apart from those of a fault that is known to be going on."""
+
+
+class Context:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.faults = FaultLog()
+        self.windows = Windows(self.faults, tolerance_s=settings.tolerance_s, settle_s=settings.settle_s)
+        self.sightings = Sightings()
+        self.stalls = Stalls(settings.pace)
+        self.unwedged: dict[int, list[Unwedged]] = {}
+        self.now_t = 0.0  # of the latest record
+
+    def feed(self, record: AnyRecord) -> None:
+        self.now_t = max(self.now_t, record.t)
+        match record:
+            case FaultChanged():
+                self.windows.changed(self.faults.feed(record))
+            case ViewChanged() | Reachability():
+                self.windows.rejoins.see(record)
+            case Unwedged():
+                self.unwedged.setdefault(record.fault, []).append(record)
+                self.windows.unwedged(record)
+            case Own():
+                self.stalls.feed(record)
+            case _:
+                pass
+        self.sightings.feed(record)
+
+    def excused(self, attempt: Attempt) -> bool:
+        """Whether its failure says nothing of the model: own node, a node that has just been restarted, or void.
+
+        Where a run's every entry node is hit there is nobody else to ask, and nothing is excused on that account.
+        """
+        return self.stalls.voids(attempt) is not None or (
+            self.windows.own_node(attempt) or self.windows.rejoining(attempt)
+        )

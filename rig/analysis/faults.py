@@ -1,0 +1,180 @@
+"""What the journal says of each fault, gathered from its `FaultChanged` records."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rig.journal.records import FaultChanged, FaultKind, FaultState
+
+CRASHES: Final = frozenset({"node-crash", "master-crash"})
+"""Kinds after which the exo process of a node is a new one."""
+_LAST: Final = frozenset({"healed", "skipped", "ineffective", "unhealed", "invalid"})
+"""States after which the fault's own story is over (an invalid one may still be healed later)."""
+
+
+@dataclass(slots=True)
+class Window:
+    """[from_t, to_t]; `to_t` is infinite while no end is known."""
+
+    from_t: float
+    to_t: float = math.inf
+
+    def meets(self, from_t: float, to_t: float) -> bool:
+        return self.from_t <= to_t and from_t <= self.to_t
+
+
+@dataclass(slots=True)
+class Fault:
+    """One fault as far as the journal tells. Times on the run's clock, `None` while not known."""
+
+    number: int
+    kind: FaultKind
+    aim: str
+    opened_t: float  # of its first record: it cannot have struck before
+    state: FaultState
+    nodes: list[str] = field(default_factory=list[str])
+    processes_hit: list[str] = field(default_factory=list[str])
+    clients_cut: list[str] = field(default_factory=list[str])
+    model: str | None = None
+    hold_s: float = 0.0
+    struck_t: float | None = None
+    struck_error_s: float = 0.0
+    healed_t: float | None = None
+    healed_error_s: float = 0.0
+    closed_t: float | None = None
+    skipped: bool = False
+    ineffective: bool = False
+    invalid: bool = False
+    unhealed: bool = False
+    reason: str = ""
+    evidence: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])  # per state
+
+    @property
+    def effective(self) -> bool:
+        """Struck, with evidence that was never taken back. Only such a fault counts in a table."""
+        return self.struck_t is not None and not (self.ineffective or self.invalid)
+
+    @property
+    def heal_t(self) -> float | None:
+        """From when the target could be whole again. A killed runner is not given back: heal is strike there."""
+        return self.struck_t if self.kind == "runner-kill" else self.healed_t
+
+    @property
+    def open(self) -> bool:
+        return self.closed_t is None
+
+    def apply(self, record: FaultChanged) -> None:
+        """Take in a further state. Fields that a later record leaves empty keep what was known."""
+        self.state = record.state
+        self.nodes = record.nodes or self.nodes
+        self.processes_hit = record.processes_hit or self.processes_hit
+        self.clients_cut = record.clients_cut or self.clients_cut
+        self.model = record.model or self.model
+        self.hold_s = record.hold_s or self.hold_s
+        self.reason = record.reason or self.reason
+        if record.evidence:
+            self.evidence[record.state] = record.evidence
+        match record.state:
+            case "struck":
+                self.struck_t, self.struck_error_s = record.at_t, record.at_error_s
+            case "healed":
+                self.healed_t, self.healed_error_s = record.at_t, record.at_error_s
+            case "skipped":
+                self.skipped = True
+            case "ineffective":
+                self.ineffective = True
+            case "invalid":
+                self.invalid = True
+            case "unhealed":
+                self.unhealed = True
+            case "planned" | "leased" | "holding":
+                pass
+        if record.state in _LAST and self.closed_t is None:
+            self.closed_t = record.t
+        if record.state == "healed":
+            self.unhealed = False
+
+
+class FaultLog:
+    """All faults by number, and those that struck in the order of their strikes. As many entries as faults."""
+
+    def __init__(self) -> None:
+        self.by_number: dict[int, Fault] = {}
+        self.struck: list[Fault] = []
+        self.strikes: list[float] = []
+        self._open: dict[int, Fault] = {}
+        self._unhealed: set[int] = set()
+        self._longest_s = 0.0
+        self._widest_error_s = 0.0
+
+    def feed(self, record: FaultChanged) -> Fault:
+        fault = self.by_number.get(record.fault)
+        if fault is None:
+            fault = self.by_number[record.fault] = Fault(
+                number=record.fault, kind=record.fault_kind, aim=record.aim, opened_t=record.t, state=record.state
+            )
+        fault.apply(record)
+        if fault.open:
+            self._open[fault.number] = fault
+        else:
+            self._open.pop(fault.number, None)
+        if record.state == "struck" and fault not in self.struck:
+            self.struck.append(fault)
+            self.struck.sort(key=strike_of)
+            self.strikes = [strike_of(other) for other in self.struck]
+        self._measure(fault)
+        return fault
+
+    def _measure(self, fault: Fault) -> None:
+        """Bounds for `around`, so that it need not look at every fault of a long run."""
+        if fault.struck_t is None:
+            return
+        self._widest_error_s = max(self._widest_error_s, fault.struck_error_s)
+        if fault.healed_t is None:
+            self._unhealed.add(fault.number)
+            return
+        self._unhealed.discard(fault.number)
+        self._longest_s = max(self._longest_s, fault.healed_t + fault.healed_error_s - fault.struck_t)
+
+    def all(self) -> list[Fault]:
+        return [self.by_number[number] for number in sorted(self.by_number)]
+
+    def oldest_open_t(self) -> float | None:
+        """Since when there is a fault of which more is to come; nothing after it is settled."""
+        return min((fault.opened_t for fault in self._open.values()), default=None)
+
+    def around(self, from_t: float, to_t: float) -> Iterator[Fault]:
+        """Faults that were in force at some time in [from_t, to_t], latest first, as widely as the clocks allow."""
+        for index in range(bisect_right(self.strikes, to_t + self._widest_error_s) - 1, -1, -1):
+            fault, strike_t = self.struck[index], self.strikes[index]
+            if strike_t < from_t - self._longest_s and fault.healed_t is not None:
+                if not self._unhealed:
+                    return
+                continue
+            if in_force(fault).meets(from_t, to_t):
+                yield fault
+
+    def next_strike_t(self, fault: Fault) -> float | None:
+        """When the fault after this one struck, effective or not: from there on its doing cannot be told apart."""
+        strike_t = strike_of(fault)
+        return min(
+            (t for other in self.struck if other is not fault and (t := strike_of(other)) > strike_t), default=None
+        )
+
+
+def strike_of(fault: Fault) -> float:
+    """The strike of a fault that did strike."""
+    if fault.struck_t is None:
+        raise ValueError(f"fault {fault.number} did not strike")
+    return fault.struck_t
+
+
+def in_force(fault: Fault) -> Window:
+    """From strike to heal, both as early and as late as the clocks allow."""
+    struck_t = math.inf if fault.struck_t is None else fault.struck_t - fault.struck_error_s
+    healed_t = math.inf if fault.healed_t is None else fault.healed_t + fault.healed_error_s
+    return Window(struck_t, healed_t)

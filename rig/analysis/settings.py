@@ -1,0 +1,71 @@
+"""What the analysis needs to know of a run beforehand, read leniently from `run.json`.
+
+All durations are as the run used them, that is already divided by its pace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from rig.journal.run import RunInfo
+
+OWN_NODE_TOLERANCE_S: Final = 1.0
+"""A fault that came so soon after a request's last progress may have stopped it (at pace 1)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Durations in seconds of the run's clock; `bounds` maps a fault kind to its bound of time to serve, if it has one.
+
+    `due_kinds` are the kinds among the faults that a run of this length was expected to strike.
+    """
+
+    models: tuple[str, ...]
+    entries: tuple[str, ...] = ()
+    pace: float = 1.0
+    sustained_s: float = 15.0
+    settle_s: float = 240.0
+    baseline_s: float = 300.0
+    tolerance_s: float = OWN_NODE_TOLERANCE_S
+    open_loop: bool = False
+    bounds: Mapping[str, float] = field(default_factory=dict[str, float])
+    plan_kinds: tuple[str, ...] = ()
+    due_kinds: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+
+
+def settings_of(info: RunInfo) -> Settings:
+    """The settings of a run; what `run.json` does not say keeps the default of the configuration, paced."""
+    plan, workload, pace = info.plan, info.workload, max(info.pace, 1.0)
+    kinds = {str(kind): _mapping(value) for kind, value in _mapping(plan.get("kinds")).items()}
+    bounds = {kind: float(bound) for kind, value in kinds.items() if (bound := value.get("time_to_serve")) is not None}
+    models = [str(model["model"]) for item in _sequence(workload.get("models")) if "model" in (model := _mapping(item))]
+    return Settings(
+        models=tuple(dict.fromkeys(models)),
+        entries=tuple(str(name) for name in _mapping(info.inventory.get("nodes"))),
+        pace=pace,
+        sustained_s=_seconds(plan, "sustained", 15.0 / pace),
+        settle_s=_seconds(plan, "settle", 240.0 / pace),
+        baseline_s=_seconds(plan, "baseline", 300.0 / pace),
+        tolerance_s=OWN_NODE_TOLERANCE_S / pace,
+        open_loop=_mapping(workload.get("arrivals")).get("kind", "closed") != "closed",
+        bounds=bounds,
+        plan_kinds=tuple(kind for kind, value in kinds.items() if float(value.get("weight", 1.0)) > 0),
+        due_kinds=tuple(dict.fromkeys(planned.kind for planned in info.schedule[: info.expected_faults])),
+        requires=tuple(str(name) for name in _sequence(plan.get("requires"))),
+    )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _sequence(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _seconds(values: Mapping[str, Any], key: str, default: float) -> float:
+    value = values.get(key)
+    return float(value) if isinstance(value, int | float) else default

@@ -1,0 +1,82 @@
+"""When the controller itself stalled or slept, from its own health records.
+
+A deadline that ran out in such a moment says nothing of the target: what had arrived was not looked at in time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from rig.analysis.attempts import Attempt
+from rig.journal.records import Own
+
+STALL_S: Final = 1.0
+"""An event-loop lag from which a deadline's running out is in doubt (at pace 1)."""
+LEAST_STALL_S: Final = 0.25
+"""What it is at least, at any pace: a busy machine lags a little all the time."""
+SLEPT_S: Final = 2.0
+"""Wall clock and monotonic clock apart by so much more than before: the machine slept, or its clock was set."""
+MAX_KEPT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """It happened somewhere in [from_t, to_t]."""
+
+    from_t: float
+    to_t: float
+    length_s: float
+    slept: bool = False
+
+
+class Stalls:
+    """The stalls of a run; the first 10,000 are kept, `total_s` goes on."""
+
+    def __init__(self, pace: float = 1.0) -> None:
+        self._threshold_s = max(STALL_S / pace, LEAST_STALL_S)
+        self._drift_s: float | None = None
+        self.kept: list[Stall] = []
+        self.count = 0
+        self.total_s = 0.0
+        self.observed_s = 0.0
+        self.records = 0
+        self.lag_max_s = 0.0
+        self.cpu_max_percent = 0.0
+        self.rss_max_bytes = 0
+        self.open_files_max = 0
+
+    def feed(self, record: Own) -> None:
+        self.records += 1
+        self.observed_s += record.interval_s
+        self.lag_max_s = max(self.lag_max_s, record.lag_max_s)
+        self.cpu_max_percent = max(self.cpu_max_percent, record.cpu_percent)
+        self.rss_max_bytes = max(self.rss_max_bytes, record.rss_bytes)
+        self.open_files_max = max(self.open_files_max, record.open_files)
+        drifted_s = 0.0 if self._drift_s is None else abs(record.wall_drift_s - self._drift_s)
+        self._drift_s = record.wall_drift_s
+        slept = drifted_s >= SLEPT_S
+        if record.lag_max_s >= self._threshold_s or slept:
+            self._keep(Stall(record.t - record.interval_s, record.t, max(record.lag_max_s, drifted_s), slept))
+
+    def _keep(self, stall: Stall) -> None:
+        self.count += 1
+        self.total_s += stall.length_s
+        if len(self.kept) < MAX_KEPT:
+            self.kept.append(stall)
+
+    def voids(self, attempt: Attempt) -> Stall | None:
+        """The stall that makes this outcome void: it lies across the moment at which a deadline of the rig's decided.
+
+        A sleep anywhere in the request does so too: peers give up a connection that nobody reads. Only losses by the
+        rig's own deadlines and its connect time-outs can become void.
+        """
+        if attempt.ok or not attempt.by_deadline:
+            return None
+        for stall in reversed(self.kept):
+            if stall.to_t < attempt.started_t:
+                return None
+            decided = stall.from_t <= attempt.ended_t <= stall.to_t + stall.length_s
+            if decided or (stall.slept and stall.from_t <= attempt.ended_t):
+                return stall
+        return None

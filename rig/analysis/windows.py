@@ -1,0 +1,104 @@
+"""When which node was faulted, and when a restarted node had not yet caught up.
+
+Own node: a request counts as the own node's when a fault on its entry node's exo process, or on the clients' path to
+it, was in force at some time between the request's start and its last progress + 1 s (divided by the pace). Partitions
+between peers and killed runners never make it so. A request that is not streamed shows no progress: it is taken to have
+progressed until the first strike after its start.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+
+from rig.analysis.attempts import Attempt
+from rig.analysis.faults import CRASHES, Fault, FaultLog, Window
+from rig.journal.records import Reachability, Unwedged, ViewChanged
+
+
+class Rejoins:
+    """From a restart of a node's exo until its event index has caught up with the others'.
+
+    Where the target has no event index, until its API answers; and never longer than `limit_s`, the time after which
+    a target that has not recovered is said not to have.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._windows: dict[str, list[Window]] = {}
+        self._open: set[str] = set()
+        self._index: dict[str, float] = {}
+
+    def restarted(self, node: str, at_t: float) -> None:
+        self._windows.setdefault(node, []).append(Window(at_t, at_t + self._limit_s))
+        self._open.add(node)
+
+    def see(self, record: ViewChanged | Reachability) -> None:
+        if isinstance(record, Reachability):
+            if record.reachable and not self._index:
+                self._close(record.node, record.t)
+            return
+        if record.facet != "event_index" or not isinstance(record.value, int | float):
+            return
+        self._index[record.node] = float(record.value)
+        if record.node in self._open and self._caught_up(record.node):
+            self._close(record.node, record.t)
+
+    def _caught_up(self, node: str) -> bool:
+        others = [index for other, index in self._index.items() if other != node and other not in self._open]
+        return self._index[node] >= min(others, default=0.0)
+
+    def _close(self, node: str, at_t: float) -> None:
+        if node in self._open and at_t >= self._windows[node][-1].from_t:
+            last = self._windows[node][-1]
+            last.to_t = min(last.to_t, at_t)
+            self._open.discard(node)
+
+    def open_at(self, node: str, at_t: float) -> bool:
+        """Whether what was sent to `node` at this moment met a restarted process that had not caught up."""
+        return any(window.from_t <= at_t < window.to_t for window in reversed(self._windows.get(node, ())))
+
+    def last_end_t(self, node: str) -> float | None:
+        windows = self._windows.get(node)
+        return windows[-1].to_t if windows else None
+
+
+class Windows:
+    """Own-node windows of every node, from the faults and from what the rig restarted itself."""
+
+    def __init__(self, faults: FaultLog, *, tolerance_s: float, settle_s: float) -> None:
+        self._faults = faults
+        self._tolerance_s = tolerance_s
+        self._unwedged: dict[str, list[Window]] = {}
+        self.rejoins = Rejoins(settle_s)
+
+    def changed(self, fault: Fault) -> None:
+        """A fault entered a state."""
+        if fault.state == "healed" and fault.kind in CRASHES and fault.healed_t is not None:
+            for node in fault.processes_hit:
+                self.rejoins.restarted(node, fault.healed_t)
+
+    def unwedged(self, record: Unwedged) -> None:
+        self._unwedged.setdefault(record.node, []).append(Window(record.started_t, record.ended_t))
+        self.rejoins.restarted(record.node, record.ended_t)
+
+    def own_node(self, attempt: Attempt) -> bool:
+        """Whether this request's entry node was faulted while it mattered to the request."""
+        from_t, to_t = attempt.started_t, self._mattered_until(attempt)
+        if any(window.meets(from_t, to_t) for window in self._unwedged.get(attempt.entry, ())):
+            return True
+        return any(
+            attempt.entry in fault.processes_hit or attempt.entry in fault.clients_cut
+            for fault in self._faults.around(from_t, to_t)
+        )
+
+    def rejoining(self, attempt: Attempt) -> bool:
+        return self.rejoins.open_at(attempt.entry, attempt.started_t)
+
+    def _mattered_until(self, attempt: Attempt) -> float:
+        if attempt.streamed or attempt.progress_t is not None:
+            return attempt.stalled_t + self._tolerance_s
+        strikes = self._faults.strikes
+        after = bisect_left(strikes, attempt.started_t)
+        first = strikes[after] if after < len(strikes) else math.inf
+        return min(max(first, attempt.started_t + self._tolerance_s), attempt.ended_t)
