@@ -1,0 +1,171 @@
+"""How a node of the embedded cluster behaves: its timers, and a switch for each way in which it may misbehave.
+
+`sound()` ends every request with a result or an error and keeps every promise of the keeper. `exo_0_3_70()` has the flaws
+that were measured on exo 0.3.70. A defect is one field changed with `dataclasses.replace`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+_UNPACED = frozenset({"flush_s", "token_s", "replay_events_per_s"})
+
+
+@dataclass(frozen=True)
+class Timers:
+    """Every duration, in seconds. The defaults are the measured ones of exo 0.3.70 (pace 1)."""
+
+    # links
+    heartbeat_s: float = 1.0
+    silence_low_s: float = 10.4  # a silent peer is given up after a time drawn from low..high
+    silence_high_s: float = 10.6
+    redial_s: float = 0.5  # how often the host of a node tries to reach a peer without a link
+    # election
+    election_s: float = 3.2
+    disagreement_s: float = 8.0  # a living peer follows another master for so long: elect again
+    follow_retry_s: float = 1.0
+    # the node's reports
+    info_s: float = 1.0  # memory
+    network_info_s: float = 2.0  # interfaces: with memory, three idle nodes make 4-5 events a second
+    first_info_s: float = 1.8
+    probe_s: float = 10.0  # topology probes
+    # the master
+    node_timeout_s: float = 30.0
+    timeout_pass_s: float = 10.0
+    replay_events_per_s: float = 500.0
+    # the keeper
+    keeper_step_s: float = 1.0
+    keeper_grace_s: float = 15.0
+    placement_flight_s: float = 0.2  # from the keeper's decision to the event
+    in_flight_wait_s: float = 30.0
+    retry_s: float = 30.0  # what cannot be placed, while nothing changes
+    backoff_base_s: float = 10.0
+    backoff_max_s: float = 60.0
+    # the worker and its runners
+    plan_s: float = 0.1  # one action each
+    runner_poll_s: float = 5.0  # a dead runner is noticed by polling
+    spawn_s: float = 1.4
+    connect_s: float = 0.3
+    load_s: float = 0.3
+    warmup_s: float = 0.3
+    prefill_s: float = 0.05
+    token_s: float = 0.006  # not paced: a token costs what it costs
+    ring_stall_s: float = 2.5  # a ring stands still when a rank's node has been silent for so long
+    ring_break_s: float = 18.0  # a ring that stood still for so long under load never runs again (where rings wedge)
+    runner_stuck_s: float = 30.0  # a running task without output: the runner is replaced (sound)
+    # the API
+    keepalive_s: float = 10.0
+    resend_s: float = 4.0  # a command that the master has not accepted is sent again
+    progress_s: float = 60.0  # a request without progress ends with an error (sound)
+    # all
+    pause_s: float = 3.0  # a gap between two ticks that says: this process was stopped
+    flush_s: float = 0.01  # events are sent in batches; not paced
+
+    def paced(self, factor: float) -> Timers:
+        """Every duration divided by `factor` (≥ 1), rates multiplied; what is real work (tokens, batching) stays."""
+        scaled = {f.name: getattr(self, f.name) / factor for f in fields(self) if f.name not in _UNPACED}
+        return replace(self, **scaled, replay_events_per_s=self.replay_events_per_s * factor)
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """Switches. The defaults are sound; each other value is a flaw of exo 0.3.70 or a defect to be found."""
+
+    name: str = "sound"
+    # requests
+    on_instance_gone: Literal["error", "clean_end"] = "error"
+    on_master_change: Literal["error", "forget"] = "error"  # forget: keep-alives for ever
+    plain_error: Literal["abort", "empty_body"] = "abort"  # how a request that is not streamed ends in an error
+    resends: int = 3  # of a command that the master never accepted; then an error. 0: never, and no error either
+    progress_watch: bool = True  # requests without progress end; runners without output are replaced
+    reject_unservable: bool = True  # the master answers a command it cannot serve
+    requests_hang: bool = False  # a runner takes a task and never answers
+    streams_cut: bool = False  # streams end cleanly in the middle
+    # master and state
+    carry_instances: bool = True  # a new master starts from the state it knows, instances included
+    deployments_outlive_master: bool = True
+    snapshot: bool = True  # a joining node gets the state at once; False: replay, with old state shown meanwhile
+    senior_master_wins: bool = False  # a resumed old master wins and brings its old state; False: the larger group wins
+    deaf_election_chance: float = 0.0  # a node hears no one in an election that began with a silence
+    endless_election: bool = False
+    instances_in_same_pass: bool = True  # a timed-out node's instances go with it; False: one pass later
+    ghost_nodes: bool = False  # nodes are never timed out
+    zombie_instances: bool = False  # instances of timed-out nodes stay
+    keep_dead_entries: bool = False  # identities, backends and runners of what is gone stay listed
+    notice_own_pause: bool = True  # a process that was stopped does not blame its peers for the silence
+    lose_hand_placements: bool = False  # POST answers 200 and the instance never appears
+    # worker and runners
+    instance_dies_at_kill: int | None = None  # the nth runner failure of an instance deletes it
+    failed_start_deletes: bool = True  # a runner that dies before its instance was ever ready takes it along
+    ring_wedges: bool = False  # a ring that breaks under load hangs the survivor, and its node's worker stops planning
+    hung_runner_kill_ends_exo: bool = False  # SIGKILL of a hung runner ends exo on every other node
+    runners_end_with_main: bool = True  # read by the runner process: False leaves orphans
+    slow_after_restart: float = 1.0  # tokens take so many times as long on a node that was started again
+    spin_when_idle: bool = False  # read by the main process
+    leak_memory: bool = False  # memory of a killed runner never comes back in the node's reports
+    # keeper
+    keeper_grace: bool = True
+    keeper_rate_limit: bool = True
+    keeper_backoff: bool = True
+    keeper_backoff_grows: bool = True
+    keeper_backoff_reset: bool = True
+    keeper_backoff_when_ready: bool = False  # backs off also after a loss of a ready instance
+    keeper_replaces: bool = True  # False: a lost ready instance is not placed again
+    keeper_adopts: bool = True  # False: places beside an instance placed by hand
+    keeper_waits_in_flight: bool = True  # False: places again while a placement is on its way
+    keeper_says_why: bool = True
+    keeper_reason_once: bool = True  # False: the reason is written at each attempt
+    keeper_retries_on_change: bool = True
+    keeper_retries_by_time: bool = True
+    delete_takes_instance: bool = True
+    delete_takes_others: bool = False  # deletes instances placed by hand too
+    deleted_comes_back: bool = False  # a deployment deleted during its placement gets its instance all the same
+    duplicates_refused: bool = True
+    unknown_is_404: bool = True
+    double_placement: bool = False  # every placement is made twice
+
+
+def sound() -> Behaviour:
+    return Behaviour()
+
+
+def exo_0_3_70(*, deployments_outlive_master: bool = False) -> Behaviour:
+    """As measured. With `deployments_outlive_master` the keeper is correct while all else stays flawed."""
+    return Behaviour(
+        name="exo-0.3.70",
+        on_instance_gone="clean_end",
+        on_master_change="forget",
+        plain_error="empty_body",
+        resends=0,
+        progress_watch=False,
+        reject_unservable=False,
+        carry_instances=False,
+        deployments_outlive_master=deployments_outlive_master,
+        snapshot=False,
+        senior_master_wins=True,
+        deaf_election_chance=0.2,
+        instances_in_same_pass=False,
+        keep_dead_entries=True,
+        notice_own_pause=False,
+        instance_dies_at_kill=5,
+        failed_start_deletes=False,
+        ring_wedges=True,
+        hung_runner_kill_ends_exo=True,
+        runners_end_with_main=False,
+    )
+
+
+def named(name: Literal["sound", "exo-0.3.70"]) -> Behaviour:
+    return sound() if name == "sound" else exo_0_3_70()
+
+
+def timers_for(behaviour: Behaviour, *, pace: float = 1.0, load_s: float | None = None) -> Timers:
+    """Timers at a pace; `load_s` (at pace 1) replaces the measured load time. A flawed node is slow to see a split."""
+    timers = Timers() if load_s is None else replace(Timers(), load_s=load_s)
+    if behaviour.senior_master_wins:
+        timers = replace(timers, disagreement_s=45.0)
+    if behaviour.endless_election:
+        timers = replace(timers, disagreement_s=math.inf)
+    return timers.paced(pace)
