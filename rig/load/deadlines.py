@@ -1,0 +1,101 @@
+"""The deadlines of one request: connect, progress, total, and the grace for an end whose outcome is already decided."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol, TypeAlias
+
+Deadline: TypeAlias = Literal["progress", "total", "grace"]
+
+GRACE_S: Final = 5.0
+_CONFIRM_S: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Deadlines of a request in seconds, as they are applied. `progress_s` is for streams alone."""
+
+    connect_s: float = 3.0
+    progress_s: float = 120.0
+    total_s: float = 300.0
+
+    @property
+    def grace_s(self) -> float:
+        return min(GRACE_S, self.progress_s)
+
+
+class Progress(Protocol):
+    """When the answer last got further, on the clock of the watch; None: not yet."""
+
+    last_progress_t: float | None
+
+
+class Arriving(Protocol):
+    """Whether something has arrived that nobody has read yet."""
+
+    @property
+    def unread(self) -> bool: ...
+
+
+class Watch:
+    """The deadlines of one request, by one timer that is set again when it comes early: progress costs nothing.
+
+    Before it strikes it lets the loop read once more, so that what had already arrived counts (a stalled rig must not
+    make a request hung).
+    """
+
+    def __init__(self, now: Callable[[], float], started_t: float, limits: Limits, *, streamed: bool) -> None:
+        self._limits = limits
+        self._now = now
+        self._started_t = started_t
+        self._decided_t: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timeout: asyncio.Timeout | None = None
+        self._confirming = False
+        self._streamed = streamed
+        self.reader: Progress | None = None
+        self.exchange: Arriving | None = None
+        self.struck: Deadline = "total"
+
+    def start(self, timeout: asyncio.Timeout) -> None:
+        self._timeout = timeout
+        self._check()
+
+    def decide(self, t: float) -> None:
+        """The outcome is settled: only the grace remains."""
+        self._decided_t = t
+        self._check()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _next(self) -> tuple[float, Deadline]:
+        total = (self._started_t + self._limits.total_s, "total")
+        if self._decided_t is not None:
+            return min(total, (self._decided_t + self._limits.grace_s, "grace"))
+        if not self._streamed:
+            return total
+        progress_t = self.reader.last_progress_t if self.reader is not None else None
+        since_t = self._started_t if progress_t is None else progress_t
+        return min((since_t + self._limits.progress_s, "progress"), total)
+
+    def _check(self) -> None:
+        self.stop()
+        at_t, what = self._next()
+        left_s = at_t - self._now()
+        if left_s > 0:
+            self._confirming = False
+            self._set(left_s)
+        elif not self._confirming or (self.exchange is not None and self.exchange.unread):
+            self._confirming = True
+            self._set(_CONFIRM_S)
+        elif self._timeout is not None:
+            self.struck = what
+            self._timeout.reschedule(asyncio.get_running_loop().time())
+
+    def _set(self, delay_s: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._check)

@@ -1,0 +1,210 @@
+"""One request to one entry node, from its start line in the journal to its end line.
+
+The start is written before anything is sent; the end is written whatever happened, with one exception: a cancelled
+request has no end line, and counts as unfinished. Nothing is tried twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import httpx
+import msgspec
+
+from rig.journal.records import RequestEnded, RequestStarted
+from rig.journal.write import Journal
+from rig.load.deadlines import Limits, Watch
+from rig.load.outcome import End, Heard, Judgement, decided, judge
+from rig.load.stream import Reader, StreamReader, reader_for
+from rig.load.transport import ArrivalStream, Exchange, LoadTransport, Marks, NotHttpError
+
+EVIDENCE_BYTES: Final = 600
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request to be made. `url` is that of the entry node's chat completions."""
+
+    id: str
+    source: Literal["load", "probe"]
+    client: str
+    model: str
+    entry: str
+    url: httpx.URL
+    streamed: bool
+    prompt: str
+    prompt_tokens: int
+    max_tokens: int
+    limits: Limits
+    planned_t: float
+    temperature: float | None = None
+
+    def body(self) -> bytes:
+        content: dict[str, Any] = {
+            "model": self.model,
+            "messages": [{"role": "user", "content": self.prompt}],
+            "max_tokens": self.max_tokens,
+            "stream": self.streamed,
+        }
+        if self.streamed:
+            content["stream_options"] = {"include_usage": True}
+        if self.temperature is not None:
+            content["temperature"] = self.temperature
+        return _encode(content)
+
+
+_HEADERS: Final = {
+    "content-type": "application/json",
+    "accept": "*/*",
+    "accept-encoding": "identity",
+    "connection": "close",
+    "user-agent": "rig",
+}
+
+
+async def perform(call: Call, transport: LoadTransport, journal: Journal) -> RequestEnded:
+    """Make the request, write both its lines, return the second. Raises JournalError; a defect of the rig is written
+    as an error that says so, and raised."""
+    journal.write(
+        RequestStarted(
+            t=journal.now(),
+            id=call.id,
+            source=call.source,
+            client=call.client,
+            model=call.model,
+            entry=call.entry,
+            planned_t=call.planned_t,
+            streamed=call.streamed,
+            prompt_tokens=call.prompt_tokens,
+            max_tokens=call.max_tokens,
+        )
+    )
+    attempt = _Attempt(call, journal.now)
+    try:
+        end, detail = await attempt.run(transport)
+    except Exception as error:
+        judgement = Judgement("error", reason=f"defect of the rig: {type(error).__name__}: {error}")
+        journal.write(attempt.record(judgement, journal.now()))
+        raise
+    ended = attempt.record(attempt.judge(end, detail), journal.now())
+    journal.write(ended)
+    return ended
+
+
+class _Attempt:
+    """What one request has seen so far."""
+
+    def __init__(self, call: Call, now: Callable[[], float]) -> None:
+        self._call = call
+        self._now = now
+        self._started_t = now()
+        self._watch = Watch(now, self._started_t, call.limits, streamed=call.streamed)
+        self._marks = Marks()
+        self._status: int | None = None
+        self._reader: Reader | None = None
+        self._tail = b""
+
+    async def run(self, transport: LoadTransport) -> tuple[End, str]:
+        """Send and read to the end; how it ended, and by what. Foreign exceptions end here."""
+        try:
+            async with asyncio.timeout(None) as timeout:
+                self._watch.start(timeout)
+                response = await transport.handle_async_request(self._request())
+                await self._read(response)
+            return self._ended("clean")
+        except TimeoutError:
+            if self._marks.connected_t is None:
+                return self._ended("unconnected", f"not connected within {self._call.limits.connect_s} s")
+            return self._ended(self._watch.struck)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            return self._ended("unconnected", _named(error))
+        except NotHttpError as error:
+            return self._ended("unparsable", str(error))
+        except httpx.TransportError as error:
+            return self._ended("broken", _named(error))
+        finally:
+            self._watch.stop()
+
+    def judge(self, end: End, detail: str) -> Judgement:
+        heard = self._reader.heard if self._reader is not None else Heard()
+        streamed = self._call.streamed and not (self._reader is not None and not isinstance(self._reader, StreamReader))
+        return judge(streamed=streamed, status=self._status, heard=heard, end=end, detail=detail)
+
+    def record(self, judgement: Judgement, t: float) -> RequestEnded:
+        reader, marks = self._reader, self._marks
+        heard = reader.heard if reader is not None else Heard()
+        return RequestEnded(
+            t=t,
+            id=self._call.id,
+            outcome=judgement.outcome,
+            how=judgement.how,
+            started_t=self._started_t,
+            connected_t=marks.connected_t,
+            first_byte_t=marks.first_byte_t,
+            first_token_t=reader.first_token_t if reader is not None else None,
+            last_token_t=reader.last_token_t if reader is not None else None,
+            last_progress_t=reader.last_progress_t if reader is not None else None,
+            ended_t=t if marks.ended_t is None else marks.ended_t,
+            status=self._status,
+            response_id=heard.response_id,
+            tokens=heard.tokens,
+            usage_tokens=heard.usage_tokens,
+            finish_reason=heard.finish_reason,
+            **({} if reader is None else {"gaps": reader.gaps()}),
+            unclean_end=judgement.unclean_end,
+            damaged=judgement.damaged,
+            evidence="" if judgement.outcome == "completed" else self._evidence(judgement.reason),
+        )
+
+    def _request(self) -> httpx.Request:
+        limits = self._call.limits
+        connect_s = min(limits.connect_s, limits.total_s)
+        extensions: dict[str, Any] = {"timeout": {"connect": connect_s}, "exchange": self._follow}
+        return httpx.Request("POST", self._call.url, headers=_HEADERS, content=self._call.body(), extensions=extensions)
+
+    def _follow(self, exchange: Exchange) -> None:
+        self._marks = exchange.marks
+        self._watch.exchange = exchange
+
+    async def _read(self, response: httpx.Response) -> None:
+        self._status = status = response.status_code
+        reader = reader_for(streamed=self._call.streamed, content_type=response.headers.get("content-type", ""))
+        self._reader = self._watch.reader = reader
+        heard = reader.heard
+        settled = False
+        stream = response.stream
+        assert isinstance(stream, ArrivalStream)
+        try:
+            if decided(status, heard):
+                settled = True
+                self._watch.decide(self._now())
+            read = stream.exchange.read
+            while (item := await read()) is not None:
+                t, data = item
+                reader.feed(data, t)
+                self._tail = data if len(data) >= EVIDENCE_BYTES else (self._tail + data)[-EVIDENCE_BYTES:]
+                if not settled and decided(status, heard):
+                    settled = True
+                    self._watch.decide(t)
+        finally:
+            await stream.aclose()
+
+    def _ended(self, end: End, detail: str = "") -> tuple[End, str]:
+        if self._reader is not None:
+            self._reader.end(clean=end == "clean")
+        return end, detail
+
+    def _evidence(self, reason: str) -> str:
+        """Reason first, then the tail of the body, together at most `EVIDENCE_BYTES`."""
+        text = reason.encode("utf-8", "backslashreplace")[: EVIDENCE_BYTES // 2].decode("utf-8", "ignore")
+        room = EVIDENCE_BYTES - len(text.encode()) - len(" | ")
+        tail = self._tail[-room:].decode("utf-8", "backslashreplace").encode()[-room:].decode("utf-8", "ignore")
+        return f"{text} | {tail}" if tail else text
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

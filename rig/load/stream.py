@@ -1,0 +1,263 @@
+"""What an answer says, read as it comes: streamed (server-sent events) or whole (one JSON body). Pure.
+
+Tokens are chunks whose delta bears content: text, reasoning text or tool calls. A delta with a role alone or with empty
+text is none (exo sends an empty text where a token ends inside a character). Progress is a token, or a
+`prefill_progress` comment whose count is higher than any before; keep-alives are none. One chunk counts as one token,
+whatever a server packs into it. Tokens that arrive in one read share its time.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from rig.journal.records import Gaps
+from rig.load.outcome import Heard
+from rig.load.sketch import GapSketch
+from rig.load.sse import MAX_EVENT_BYTES, SseSplitter
+
+MAX_BODY_BYTES: Final = 16 * 1024 * 1024
+_TEXT_BYTES: Final = 200  # of what was said or could not be parsed
+_PREFILL: Final = re.compile(rb'"processed_tokens":\s*(\d+)')
+
+
+class _Delta(msgspec.Struct):
+    content: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    tool_calls: Any = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    message: _Delta | None = None  # of a whole answer
+    text: Any = None  # of the older completions API
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    completion_tokens: int | None = None
+
+
+class _Chunk(msgspec.Struct):
+    id: Any = None
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: Any = None
+
+
+_decoder = msgspec.json.Decoder(_Chunk)
+
+
+class Reader(Protocol):
+    """What reads a body: `feed` with each piece and its arrival time, `end` when no more comes."""
+
+    heard: Heard
+    first_token_t: float | None
+    last_token_t: float | None
+    last_progress_t: float | None
+
+    def feed(self, data: bytes, t: float) -> None: ...
+    def end(self, *, clean: bool) -> None: ...
+    def gaps(self) -> Gaps: ...
+
+
+class StreamReader:
+    """Reads server-sent events of a chat completion. Times are on the caller's clock, in seconds."""
+
+    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self.heard = Heard()
+        self.first_token_t: float | None = None
+        self.last_token_t: float | None = None
+        self.last_progress_t: float | None = None
+        self._splitter = SseSplitter(max_event_bytes)
+        self._prefilled = 0
+        self._sketch = GapSketch()
+        self._gap_count = 0
+        self._gap_zero = 0  # gaps of tokens in one read, added to the sketch at the end
+        self._gap_sum_s = 0.0
+        self._gap_max_s = 0.0
+
+    def feed(self, data: bytes, t: float) -> None:
+        heard = self.heard
+        heard.body_bytes += len(data)
+        for kind, payload in self._splitter.feed(data):
+            if kind == "data":
+                self._data(payload, t)
+            elif kind == "comment":
+                self._comment(payload, t)
+            elif kind == "error":
+                self._failure(payload)
+            elif heard.finish_reason is None and heard.error is None and heard.garbage is None:
+                heard.garbage = _text(payload)
+
+    def end(self, *, clean: bool) -> None:
+        """Nothing: an event without its blank line is dropped, as the standard says."""
+
+    def gaps(self) -> Gaps:
+        if self._gap_zero:
+            self._sketch.add(0.0, self._gap_zero)
+            self._gap_zero = 0
+        return Gaps(count=self._gap_count, sum_s=self._gap_sum_s, max_s=self._gap_max_s, sketch=self._sketch.record())
+
+    def _data(self, payload: bytes, t: float) -> None:
+        heard = self.heard
+        if payload == b"[DONE]":
+            heard.done = True
+            return
+        try:
+            chunk = _decoder.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self._unreadable(payload)
+            return
+        if heard.response_id is None and chunk.id is not None:
+            heard.response_id = str(chunk.id)
+        if chunk.usage is not None and chunk.usage.completion_tokens is not None:
+            heard.usage_tokens = chunk.usage.completion_tokens
+        if chunk.error is not None:
+            self._failure(payload)
+        elif chunk.choices:
+            self._choice(chunk.choices[0], payload, t)
+
+    def _choice(self, choice: _Choice, payload: bytes, t: float) -> None:
+        heard = self.heard
+        delta = choice.delta
+        if choice.text or (delta is not None and (delta.content or _bears_content(delta))):
+            heard.tokens += 1
+            self._token(t)
+        else:
+            heard.blanks += 1
+        reason = choice.finish_reason
+        if reason is None or heard.error is not None or heard.garbage is not None:
+            return
+        if reason == "error":
+            self._failure(payload)
+        elif heard.finish_reason is None:
+            heard.finish_reason = reason
+
+    def _token(self, t: float) -> None:
+        last = self.last_token_t
+        if last is None:
+            self.first_token_t = t
+        else:
+            self._gap_count += 1
+            gap_s = t - last
+            if gap_s <= 0.0:
+                self._gap_zero += 1
+            else:
+                self._gap_sum_s += gap_s
+                self._gap_max_s = max(gap_s, self._gap_max_s)
+                self._sketch.add(gap_s)
+        self.last_token_t = self.last_progress_t = t
+
+    def _comment(self, text: bytes, t: float) -> None:
+        if text.startswith(b"prefill_progress") and (match := _PREFILL.search(text)):
+            processed = int(match[1])
+            if processed > self._prefilled:
+                self._prefilled = processed
+                self.last_progress_t = t
+
+    def _failure(self, payload: bytes) -> None:
+        heard = self.heard
+        if heard.finish_reason is None and heard.error is None and heard.garbage is None:
+            heard.error = _text(payload)
+
+    def _unreadable(self, payload: bytes) -> None:
+        """Not JSON, or JSON of another shape: an error object says so even then."""
+        heard = self.heard
+        if heard.finish_reason is not None or heard.error is not None or heard.garbage is not None:
+            return
+        if _says_error(payload):
+            heard.error = _text(payload)
+        else:
+            heard.garbage = _text(payload)
+
+
+class BodyReader:
+    """Reads an answer that is not streamed. Its one progress is the arrival of bytes; it has no first token."""
+
+    def __init__(self, max_bytes: int = MAX_BODY_BYTES) -> None:
+        self.heard = Heard()
+        self.first_token_t: float | None = None
+        self.last_token_t: float | None = None
+        self.last_progress_t: float | None = None
+        self._max_bytes = max_bytes
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes, t: float) -> None:
+        self._size += len(data)
+        self.last_progress_t = t
+        if self._size > self._max_bytes:
+            self.heard.garbage = f"a body longer than {self._max_bytes} bytes"
+            self._pieces.clear()
+        else:
+            self._pieces.append(data)
+
+    def end(self, *, clean: bool) -> None:
+        """Only a whole body is judged: what a broken connection left of one says nothing."""
+        body = b"".join(self._pieces).strip()
+        self._pieces.clear()
+        self.heard.body_bytes = len(body)
+        if not clean or not body or self.heard.garbage is not None:
+            return
+        try:
+            answer = _decoder.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            if _says_error(body):
+                self.heard.error = _text(body)
+            else:
+                self.heard.garbage = _text(body)
+            return
+        self._understand(answer, body)
+
+    def gaps(self) -> Gaps:
+        return Gaps()
+
+    def _understand(self, answer: _Chunk, body: bytes) -> None:
+        heard = self.heard
+        heard.response_id = None if answer.id is None else str(answer.id)
+        heard.usage_tokens = None if answer.usage is None else answer.usage.completion_tokens
+        if answer.error is not None:
+            heard.error = _text(body)
+            return
+        choice = answer.choices[0] if answer.choices else _Choice()
+        message = choice.message
+        if choice.text or (message is not None and _bears_content(message)):
+            heard.tokens = 1
+        if choice.finish_reason == "error":
+            heard.error = _text(body)
+        else:
+            heard.finish_reason = choice.finish_reason
+
+
+def _bears_content(delta: _Delta) -> bool:
+    return bool(delta.content or delta.reasoning_content or delta.reasoning or delta.tool_calls)
+
+
+def reader_for(*, streamed: bool, content_type: str) -> Reader:
+    """A server may answer a streamed request with a whole body (an error, a login page): its content type says so."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if streamed and kind not in ("application/json", "text/html"):
+        return StreamReader()
+    return BodyReader()
+
+
+class _ErrorAlone(msgspec.Struct):
+    error: Any
+
+
+_error_decoder = msgspec.json.Decoder(_ErrorAlone)
+
+
+def _says_error(payload: bytes) -> bool:
+    try:
+        return _error_decoder.decode(payload).error is not None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+
+
+def _text(payload: bytes) -> str:
+    return payload[:_TEXT_BYTES].decode("utf-8", "backslashreplace")

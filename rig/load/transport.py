@@ -1,0 +1,223 @@
+"""An httpx transport for load: a fresh connection for each request, stamped arrivals, and no second try.
+
+It stands behind httpx's own seam (`httpx.AsyncBaseTransport`; httpx requests, responses and exceptions). Why not a
+stock one: httpcore's pool does quadratic work from some twenty connections on; the transport over aiohttp names every
+reset a connect timeout, does not tell when the connection stood, and stamps an answer only when the reading task gets
+its turn. Here bytes are stamped in `data_received`. `bench/load_engine.py` measures all three.
+
+Exceptions of sockets and of the parser are mapped here, and nowhere else:
+
+    httpx.ConnectError         no connection: refused, reset, unreachable, name unknown, TLS
+    httpx.ConnectTimeout       no connection in time
+    httpx.ReadError            the connection was reset before the answer's end
+    httpx.RemoteProtocolError  the connection was closed before the answer's end
+    └── NotHttpError           what came is no HTTP/1.x
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import httpx
+
+from rig.load.http1 import ResponseParser
+
+MAX_UNREAD_BYTES: Final = 4 * 1024 * 1024
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+class NotHttpError(httpx.RemoteProtocolError):
+    """What the server sent is no HTTP/1.x response."""
+
+
+@dataclass(slots=True)
+class Marks:
+    """When the steps of one exchange happened, on the transport's clock; kept current while it runs."""
+
+    connected_t: float | None = None
+    first_byte_t: float | None = None
+    ended_t: float | None = None  # the answer's end, or the connection's
+
+
+class Exchange(asyncio.Protocol):
+    """One connection: one request out, one response in. What arrived waits in `arrived` with its time."""
+
+    def __init__(self, now: Callable[[], float], marks: Marks) -> None:
+        self.parser = ResponseParser()
+        self.marks = marks
+        self.arrived: deque[tuple[float, bytes]] = deque()
+        self._now = now
+        self._unread = 0
+        self._paused = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._failure: httpx.TransportError | None = None
+        self._over = False
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self.marks.connected_t = self._now()
+
+    def data_received(self, data: bytes) -> None:
+        if self._over:
+            return
+        t = self._now()
+        if self.marks.first_byte_t is None:
+            self.marks.first_byte_t = t
+        pieces = self.parser.feed(data)
+        if pieces:
+            body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            self.arrived.append((t, body))
+            self._unread += len(body)
+            if self._unread > MAX_UNREAD_BYTES and self._transport is not None:
+                self._transport.pause_reading()
+                self._paused = True
+        if self.parser.failure is not None:
+            self._finish(t, NotHttpError(self.parser.failure))
+        elif self.parser.complete:
+            self._finish(t, None)
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._over:
+            return
+        when = "inside the body" if self.parser.status is not None else "before a response"
+        if exc is not None:
+            self._finish(self._now(), httpx.ReadError(f"{_named(exc)} {when}"))
+        elif self.parser.at_end():
+            self._finish(self._now(), None)
+        else:
+            self._finish(self._now(), httpx.RemoteProtocolError(f"connection closed {when}"))
+
+    def send(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    async def head(self) -> None:
+        """Return when status and headers are there. Raises httpx.TransportError."""
+        while self.parser.status is None:
+            if self._failure is not None:
+                raise self._failure
+            await self._wait()
+
+    async def read(self) -> tuple[float, bytes] | None:
+        """What arrived next, with its time; None at a proper end. Raises httpx.TransportError after the last of it."""
+        while not self.arrived:
+            if self._failure is not None:
+                raise self._failure
+            if self._over:
+                return None
+            await self._wait()
+        item = self.arrived.popleft()
+        self._unread -= len(item[1])
+        if self._paused and self._unread <= MAX_UNREAD_BYTES // 2 and self._transport is not None:
+            self._transport.resume_reading()
+            self._paused = False
+        return item
+
+    @property
+    def unread(self) -> bool:
+        """Something has happened that the reading task has not seen yet."""
+        return bool(self.arrived) or (self._waiter is not None and self._waiter.done())
+
+    def close(self) -> None:
+        """Close properly after a whole answer, else at once."""
+        if self._transport is not None:
+            if self.parser.complete:
+                self._transport.close()
+            else:
+                self._transport.abort()
+        self._over = True
+
+    def _finish(self, t: float, failure: httpx.TransportError | None) -> None:
+        self._over = True
+        self._failure = failure
+        self.marks.ended_t = t
+        self._wake()
+
+    async def _wait(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class ArrivalStream(httpx.AsyncByteStream):
+    """The body of a response. `read` gives arrival times as well; iterating gives bytes alone, as httpx expects."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while (item := await self.exchange.read()) is not None:
+            yield item[1]
+
+    async def aclose(self) -> None:
+        self.exchange.close()
+
+
+class LoadTransport(httpx.AsyncBaseTransport):
+    """`now` stamps arrivals. Of a request's extensions it reads `timeout` (`connect`, seconds) and `exchange`, a
+    callable that is told of the exchange before it connects."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._tls: ssl.SSLContext | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        exchange = Exchange(self._now, Marks())
+        tell = cast("Callable[[Exchange], None] | None", request.extensions.get("exchange"))
+        if tell is not None:
+            tell(exchange)
+        try:
+            await self._connect(request, exchange)
+            exchange.send(_request_bytes(request))
+            await exchange.head()
+        except BaseException:
+            exchange.close()
+            raise
+        parser = exchange.parser
+        assert parser.status is not None
+        return httpx.Response(parser.status, headers=parser.headers, stream=ArrivalStream(exchange), request=request)
+
+    async def _connect(self, request: httpx.Request, exchange: Exchange) -> None:
+        """Raises httpx.ConnectError, httpx.ConnectTimeout."""
+        url = request.url
+        tls = self._tls_context() if url.scheme == "https" else None
+        timeouts = cast("dict[str, Any]", request.extensions.get("timeout", {}))
+        limit_s = cast("float | None", timeouts.get("connect"))
+        try:
+            async with asyncio.timeout(limit_s):
+                await asyncio.get_running_loop().create_connection(
+                    lambda: exchange, url.host, url.port or _PORTS[url.scheme], ssl=tls
+                )
+        except TimeoutError as error:
+            raise httpx.ConnectTimeout(f"not connected within {limit_s} s") from error
+        except OSError as error:  # refused, reset, unreachable, name unknown, TLS
+            raise httpx.ConnectError(_named(error)) from error
+
+    def _tls_context(self) -> ssl.SSLContext:
+        """One for all, made at the first use: making one costs some 50 ms."""
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+
+def _request_bytes(request: httpx.Request) -> bytes:
+    lines = [b"%s %s HTTP/1.1" % (request.method.encode("ascii"), request.url.raw_path)]
+    lines += [b"%s: %s" % header for header in request.headers.raw]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + request.content
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
