@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Final, cast
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationInfo
+
+WRITTEN: Final = {"written": True}
+"""Validation context of values from a file, where a duration needs its unit. Code may give seconds as a float."""
 
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*", re.ASCII)
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -54,8 +57,8 @@ def duration_text(seconds: float) -> str:
     return f"{seconds * 1000:.4g}ms" if seconds else "0s"
 
 
-def _duration(value: Any) -> float:
-    return float(value) if isinstance(value, float) else parse_duration(value)
+def _duration(value: Any, info: ValidationInfo) -> float:
+    return value if isinstance(value, float) and info.context != WRITTEN else parse_duration(value)
 
 
 def _span(value: Any) -> tuple[float, float]:

@@ -16,7 +16,7 @@ class Ssh(Strict):
     """How one node is reached. `host_key` pins a key (`ssh-ed25519 AAAA…`); otherwise `known_hosts` decides."""
 
     host: Host = Field(description="a host name or an address")
-    port: int = Field(22, ge=1, le=65535)
+    port: int = Field(default=22, ge=1, le=65535)
     user: Text | None = None
     key: Text | None = None  # path; None: the agent and the default keys
     known_hosts: Text = "~/.ssh/known_hosts"
@@ -65,10 +65,10 @@ class Node(Strict):
 class Embedded(Strict):
     """An emulated exo cluster on this machine instead of real nodes."""
 
-    nodes: int = Field(3, ge=1, le=16)
+    nodes: int = Field(default=3, ge=1, le=16)
     behaviour: Behaviour = "sound"
-    pace: float = Field(10.0, ge=1.0, le=100.0)
-    load_time: Duration = Field(4.0, ge=0, le=600)  # a model's load time at pace 1
+    pace: float = Field(default=10.0, ge=1.0, le=100.0)
+    load_time: Duration = Field(default=4.0, ge=0, le=600)  # a model's load time at pace 1
     seed: int = 0
 
 

@@ -1,0 +1,242 @@
+"""What types cannot say: values of a file that do not fit each other, and files that do not fit each other. Pure.
+
+Each function returns problems (none: sound); `rig.config.read` adds file and line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+
+from rig.config.fields import duration_text
+from rig.config.inventory import Inventory, Node
+from rig.config.plan import Kind, KindPlan, Plan
+from rig.config.problems import FieldPath, Problem
+from rig.config.workload import Arrivals, Deadlines, Lengths, Workload
+
+_HOLD_MAX_S = 3600.0
+_HELD: frozenset[Kind] = frozenset({"freeze", "partition"})
+_STOPS_EXO: frozenset[Kind] = frozenset({"node-crash", "master-crash"})
+
+
+# One file by itself
+
+
+def inventory_problems(inventory: Inventory) -> list[Problem]:
+    return [*_inventory_sort(inventory), *_groups(inventory), *_shared_values(inventory)]
+
+
+def workload_problems(workload: Workload) -> list[Problem]:
+    return [
+        *_repeated((("models", index, "model"), model.model) for index, model in enumerate(workload.models)),
+        *_arrivals(workload.arrivals),
+        *_lengths("prompt_tokens", workload.prompt_tokens),
+        *_lengths("output_tokens", workload.output_tokens),
+        *_deadlines(workload.deadlines),
+        *_repeated((("entry", index), name) for index, name in enumerate(_entries(workload))),
+    ]
+
+
+def plan_problems(plan: Plan) -> list[Problem]:
+    found = [problem for kind, kind_plan in plan.kinds.items() for problem in _kind(kind, kind_plan, plan)]
+    if all(kind_plan.weight == 0 for kind_plan in plan.kinds.values()):
+        found.append(Problem(("kinds",), "expected at least one kind with a weight above 0"))
+    if plan.sustained >= plan.settle:
+        limit = duration_text(plan.settle)
+        found.append(Problem(("sustained",), f"expected less than `settle` ({limit}): no recovery would ever count"))
+    return found
+
+
+# Files together
+
+
+def workload_on_inventory(workload: Workload, inventory: Inventory) -> list[Problem]:
+    """Problems of the workload, given the nodes."""
+    names = inventory.names()
+    found = [
+        Problem(("entry", index), f"expected a node of the inventory, not {name!r}: {_known(name, names)}")
+        for index, name in enumerate(_entries(workload))
+        if name not in names
+    ]
+    found += [
+        Problem(
+            ("models", index, "min_nodes"),
+            f"expected at most {len(names)} (the nodes of inventory {inventory.name!r}), not {model.min_nodes}",
+        )
+        for index, model in enumerate(workload.models)
+        if model.min_nodes > len(names)
+    ]
+    return found
+
+
+def plan_on_inventory(plan: Plan, inventory: Inventory) -> list[Problem]:
+    """Problems of the fault plan, given the nodes."""
+    names = inventory.names()
+    found = [
+        problem
+        for kind, kind_plan in plan.kinds.items()
+        if kind_plan.weight > 0
+        for problem in _kind_on_inventory(kind, kind_plan, inventory)
+    ]
+    if plan.blast_radius > len(names):
+        found.append(Problem(("blast_radius",), f"expected at most {len(names)}, the number of nodes"))
+    return found
+
+
+def inventory_for_plan(inventory: Inventory, plan: Plan) -> list[Problem]:
+    """Problems of the inventory, given the faults: a node that may be killed must be startable again."""
+    hit = {
+        name: kind
+        for kind, kind_plan in plan.kinds.items()
+        if kind in _STOPS_EXO and kind_plan.weight > 0
+        for name in _may_hit(kind_plan, inventory)
+    }
+    return [
+        Problem(
+            ("nodes", name, "exo", "start"),
+            f"missing: expected the command that starts exo, since {hit[name]} may kill it here",
+        )
+        for name, node in inventory.nodes.items()
+        if name in hit and node.exo.start is None
+    ]
+
+
+# Inventory
+
+
+def _inventory_sort(inventory: Inventory) -> Iterator[Problem]:
+    if inventory.nodes and inventory.embedded is not None:
+        yield Problem(("embedded",), "expected either `nodes` (real machines) or `embedded`, not both")
+    if not inventory.nodes and inventory.embedded is None:
+        yield Problem(("nodes",), "expected at least one node (or `embedded:` for an emulated cluster)")
+    if inventory.emulated is not None and not inventory.nodes:
+        yield Problem(("emulated",), "expected only beside `nodes`, as the embedded cluster writes it")
+
+
+def _groups(inventory: Inventory) -> Iterator[Problem]:
+    names = inventory.names()
+    for group, members in inventory.groups.items():
+        if group in names:
+            yield Problem(("groups", group), f"expected a name that no node has: {group!r} is a node")
+        if not members:
+            yield Problem(("groups", group), "expected at least one node")
+        for index, member in enumerate(members):
+            if member not in names:
+                yield Problem(("groups", group, index), f"there is no node {member!r}: {_known(member, names)}")
+        yield from _repeated((("groups", group, index), member) for index, member in enumerate(members))
+
+
+def _shared_values(inventory: Inventory) -> Iterator[Problem]:
+    """What two nodes cannot have in common."""
+    nodes = inventory.nodes.items()
+    yield from _repeated((("nodes", name, "api"), node.api) for name, node in nodes)
+    yield from _repeated((("nodes", name, "ssh", "host"), _ssh_end(node)) for name, node in nodes)
+    yield from _repeated(
+        (("nodes", name, "addresses", index), address.lower())
+        for name, node in nodes
+        for index, address in enumerate(node.addresses)
+    )
+
+
+def _ssh_end(node: Node) -> str:
+    return f"{node.ssh.host.lower()} port {node.ssh.port}"
+
+
+# Workload
+
+
+def _entries(workload: Workload) -> list[str]:
+    return workload.entry if isinstance(workload.entry, list) else []
+
+
+def _arrivals(arrivals: Arrivals) -> Iterator[Problem]:
+    if arrivals.kind == "closed":
+        if arrivals.rate is not None:
+            yield Problem(
+                ("arrivals", "rate"), "expected only with kind constant or poisson: a closed loop has no rate"
+            )
+    else:
+        if arrivals.rate is None:
+            yield Problem(
+                ("arrivals", "rate"), f"missing: expected requests a second, since the kind is {arrivals.kind}"
+            )
+        if arrivals.think:
+            yield Problem(("arrivals", "think"), f"expected only with kind closed, not {arrivals.kind}")
+
+
+def _lengths(name: str, lengths: Lengths) -> Iterator[Problem]:
+    if lengths.high < lengths.low:
+        yield Problem((name, "high"), f"expected at least `low` ({lengths.low}), not {lengths.high}")
+
+
+def _deadlines(deadlines: Deadlines) -> Iterator[Problem]:
+    if deadlines.progress > deadlines.total:
+        limit = duration_text(deadlines.total)
+        yield Problem(("deadlines", "progress"), f"expected at most `total` ({limit})")
+    if deadlines.connect > deadlines.progress:
+        limit = duration_text(deadlines.progress)
+        yield Problem(("deadlines", "connect"), f"expected at most `progress` ({limit})")
+
+
+# Fault plan
+
+
+def _kind(kind: Kind, kind_plan: KindPlan, plan: Plan) -> Iterator[Problem]:
+    hold: FieldPath = ("kinds", kind, "hold")
+    low_s, high_s = kind_plan.hold
+    if kind in _HELD and low_s <= 0:
+        yield Problem(hold, f"expected how long a {kind} lasts, such as 5s..45s, more than 0s")
+    if kind == "runner-kill" and high_s > 0:
+        yield Problem(hold, "expected none: a runner-kill is over at once")
+    if high_s > _HOLD_MAX_S:
+        yield Problem(hold, f"expected at most {duration_text(_HOLD_MAX_S)}")
+    if kind_plan.clients_cut and kind != "partition":
+        yield Problem(("kinds", kind, "clients_cut"), "expected only under partition")
+    if kind_plan.time_to_serve is not None and kind_plan.time_to_serve > plan.settle:
+        limit = duration_text(plan.settle)
+        yield Problem(
+            ("kinds", kind, "time_to_serve"), f"expected at most `settle` ({limit}), after which nothing counts"
+        )
+    yield from _repeated((("kinds", kind, "nodes", index), name) for index, name in enumerate(kind_plan.nodes or []))
+
+
+def _kind_on_inventory(kind: Kind, kind_plan: KindPlan, inventory: Inventory) -> Iterator[Problem]:
+    names, known = inventory.names(), [*inventory.names(), *inventory.groups]
+    sound = True
+    for index, name in enumerate(kind_plan.nodes or []):
+        where: FieldPath = ("kinds", kind, "nodes", index)
+        if name not in known:
+            sound = False
+            yield Problem(where, f"expected a node or group of the inventory, not {name!r}: {_known(name, known)}")
+        elif name in names and not inventory.allows_faults(name):
+            sound = False
+            yield Problem(where, f"node {name!r} forbids faults (`faults: false` in inventory {inventory.name!r})")
+    if sound and not _may_hit(kind_plan, inventory):
+        yield Problem(("kinds", kind), f"no node that allows faults is left for it in inventory {inventory.name!r}")
+    if kind == "partition" and len(names) < 2:
+        yield Problem(("kinds", kind), f"a partition takes two nodes, inventory {inventory.name!r} has {len(names)}")
+
+
+def _may_hit(kind_plan: KindPlan, inventory: Inventory) -> list[str]:
+    return [name for name in inventory.resolve(kind_plan.nodes) if inventory.allows_faults(name)]
+
+
+# Shared
+
+
+def _repeated(values: Iterable[tuple[FieldPath, str]]) -> Iterator[Problem]:
+    """A problem for each value that was there before."""
+    first: dict[str, FieldPath] = {}
+    for path, value in values:
+        if value not in first:
+            first[value] = path
+            continue
+        before = first[value]
+        holder = f"node {before[1]}" if before[0] == "nodes" and before[1] != path[1] else "the list"
+        yield Problem(path, f"{value} is there twice: {holder} has it already")
+
+
+def _known(name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name, known, n=1, cutoff=0.6)
+    hint = f"did you mean {close[0]}? " if close else ""
+    return f"{hint}there are {', '.join(known)}"
