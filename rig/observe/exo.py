@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
@@ -59,6 +59,7 @@ class Exo:
     name = "exo"
     chat_path = "/v1/chat/completions"
     polls = _POLLS
+    master_ere = "(promoting|maintaining|demoting) self|Node [^ ]+ elected master"
 
     def __init__(self) -> None:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=4.0)
@@ -116,7 +117,7 @@ class Exo:
     async def serving_instance(self, url: str, response_id: str) -> str | None:
         return (await self.served_by(url, [response_id])).get(response_id)
 
-    async def events(self, url: str, *, timeout_s: float, limit_bytes: int) -> AsyncIterator[tuple[int, bytes]]:
+    async def events(self, url: str, *, timeout_s: float, limit_bytes: int) -> AsyncGenerator[tuple[int, bytes]]:
         """`GET /events`: one finite array from the log's beginning. TargetError when it is cut or no array."""
         splitter = ArraySplitter()
         index = size = 0

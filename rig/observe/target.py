@@ -7,7 +7,7 @@ cannot do raises TargetError. URLs are those of a node's API as the controller r
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -63,6 +63,7 @@ class Target(Protocol):
     name: str
     chat_path: str  # of an OpenAI-compatible chat completions endpoint, below a node's URL
     polls: tuple[Poll, ...]
+    master_ere: str  # extended regular expression for the lines of its log that say who is master
 
     async def read(self, url: str, poll: Poll, *, timeout_s: float) -> Mapping[Facet, Any]:
         """One poll's facets in canonical form; those that this target does not have are left out."""
@@ -98,7 +99,7 @@ class Target(Protocol):
         """The instance that served a request; `None` when it cannot be told."""
         ...
 
-    def events(self, url: str, *, timeout_s: float, limit_bytes: int) -> AsyncIterator[tuple[int, bytes]]:
+    def events(self, url: str, *, timeout_s: float, limit_bytes: int) -> AsyncGenerator[tuple[int, bytes]]:
         """The node's event log from its beginning, as (index, entry), in flat memory.
 
         Raises TargetError when it is cut or longer than `limit_bytes`; what came before that has been yielded.

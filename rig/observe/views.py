@@ -11,6 +11,7 @@ from typing import Any, Final, TypedDict
 
 from rig.journal.records import Facet
 
+SERVING_STATUSES: Final = frozenset({"RunnerReady", "RunnerRunning"})  # a runner changes between them at each request
 MEMORY_STEPS: Final = 100  # memory is told to 1 % of what the node has
 
 

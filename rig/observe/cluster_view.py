@@ -1,0 +1,110 @@
+"""The latest of every node's view, by inventory names: for aiming faults, the live view, and judging recoveries live.
+
+A reducer over journal records without effects: `Journal.subscribe(view.apply)` keeps it up to date.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from rig.journal.records import AnyRecord, Facet, Reachability, ViewChanged
+from rig.observe.masters import MasterTracker
+from rig.observe.views import SERVING_STATUSES, Deployments, Instances
+
+
+@dataclass(frozen=True)
+class InstanceOn:
+    """An instance as one view shows it. Node ids that no node of the inventory has had are left out of `runners`."""
+
+    id: str
+    model: str | None
+    runners: dict[str, str]  # inventory node → runner id
+    port: int | None  # of the ring; the same on every node of the instance
+    ready: bool  # every runner is ready or running
+    strangers: tuple[str, ...] = ()  # node ids in it that are nobody's in the inventory
+
+
+class ClusterView:
+    """Facets, reachability and mastership per inventory node."""
+
+    def __init__(self, nodes: list[str]) -> None:
+        self._nodes = nodes
+        self._facets: dict[str, dict[Facet, Any]] = {node: {} for node in nodes}
+        self._reachable: dict[str, bool] = {}
+        self._names: dict[str, str] = {}  # every node id ever seen → inventory node
+        self._tracker = MasterTracker()
+
+    def apply(self, record: AnyRecord) -> None:
+        self._tracker.apply(record)
+        if isinstance(record, ViewChanged):
+            self._facets.setdefault(record.node, {})[record.facet] = record.value
+            if record.facet == "node_id":
+                self._names[str(record.value)] = record.node
+        elif isinstance(record, Reachability):
+            self._reachable[record.node] = record.reachable
+
+    @property
+    def masters(self) -> frozenset[str]:
+        return self._tracker.masters
+
+    def reachable(self, node: str) -> bool | None:
+        """Whether its API answers; `None` before the first poll."""
+        return self._reachable.get(node)
+
+    def facet(self, node: str, facet: Facet) -> Any:
+        """The latest value in this node's view; `None` when it was never seen."""
+        return self._facets.get(node, {}).get(facet)
+
+    def node_of(self, node_id: str) -> str | None:
+        """The inventory node that has, or once had, this id."""
+        return self._names.get(node_id)
+
+    def event_index(self, node: str) -> int | None:
+        index = self.facet(node, "event_index")
+        return index if isinstance(index, int) else None
+
+    def best(self) -> str | None:
+        """Whose view to go by: of the nodes that answer, a master; else the one that knows most events."""
+        answering = [node for node in self._nodes if self._reachable.get(node)]
+        if not answering:
+            return None
+        return max(answering, key=lambda node: (node in self.masters, self.event_index(node) or -1))
+
+    def live_nodes(self, of: str | None = None) -> list[str]:
+        """Inventory nodes that are in the topology, by the view of node `of` (else by the best)."""
+        ids = cast("list[str]", self._value(of, "nodes") or [])
+        current = {str(self.facet(node, "node_id")): node for node in self._nodes}
+        return [current[node_id] for node_id in ids if node_id in current]
+
+    def instances(self, of: str | None = None) -> dict[str, InstanceOn]:
+        """Instances by id, in the view of node `of` (else in the best)."""
+        raw = cast("Instances", self._value(of, "instances") or {})
+        statuses = cast("dict[str, str]", self._value(of, "runners") or {})
+        found: dict[str, InstanceOn] = {}
+        for key, view in raw.items():
+            named = {self._names[node]: runner for node, runner in view["runners"].items() if node in self._names}
+            found[key] = InstanceOn(
+                id=key,
+                model=view["model"],
+                runners=named,
+                port=view["port"],
+                ready=all(statuses.get(runner) in SERVING_STATUSES for runner in view["runners"].values()),
+                strangers=tuple(node for node in view["runners"] if node not in self._names),
+            )
+        return found
+
+    def deployments(self, of: str | None = None) -> Deployments:
+        """Deployments by id, in the view of node `of` (else in the best)."""
+        return cast("Deployments", self._value(of, "deployments") or {})
+
+    def lag(self, node: str) -> int | None:
+        """How many events this node's view is behind the furthest of the others; `None` when that cannot be told."""
+        own = self.event_index(node)
+        others = [self.event_index(other) for other in self._nodes if other != node and self._reachable.get(other)]
+        known = [index for index in others if index is not None]
+        return None if own is None or not known else max(0, max(known) - own)
+
+    def _value(self, of: str | None, facet: Facet) -> Any:
+        node = of if of is not None else self.best()
+        return None if node is None else self.facet(node, facet)

@@ -1,0 +1,173 @@
+"""Following the target's log on a node over SSH: who is master, with times, and the lines that matter.
+
+`tail -F` on the node survives the rotation that every start of exo brings; this side survives the loss of SSH and then
+reads what it missed. The tail ends when SSH's channel does, so that nothing is left on the node whatever dies first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from dataclasses import dataclass
+from typing import Final
+
+from rig.errors import NodeError
+from rig.journal.records import Finding, LogLine, MasterSeen
+from rig.journal.write import Journal
+from rig.nodes.ssh import NodeConnection
+from rig.observe.target import Target
+
+DELAY_S: Final = 0.2  # assumed bound from a line's writing to its arrival here: tail's wake-up and the network
+RETRY_S: Final = 1.0
+RETRY_MAX_S: Final = 30.0
+MAX_LINES_PER_S: Final = 20
+MAX_TEXT: Final = 500
+MISSED_LINES: Final = 400  # looked at after a loss of SSH
+_PAST: Final = "@rig-past "
+_MISSED: Final = "@rig-missed "
+_FOLLOWING: Final = "@rig-following"
+
+
+@dataclass(frozen=True)
+class When:
+    """A moment on the run's clock, and how far off it may be."""
+
+    at_t: float
+    error_s: float
+
+
+class LineBudget:
+    """At most so many lines a second; what is over is counted. Pure."""
+
+    def __init__(self, per_s: int) -> None:
+        self._per_s = per_s
+        self._second = float("-inf")
+        self._used = 0
+        self._dropped = 0
+
+    def allow(self, now: float) -> bool:
+        if now - self._second >= 1.0:
+            self._second, self._used = now, 0
+        self._used += 1
+        if self._used > self._per_s:
+            self._dropped += 1
+            return False
+        return True
+
+    def take_dropped(self) -> int:
+        dropped, self._dropped = self._dropped, 0
+        return dropped
+
+
+def follow_command(path: str, master_ere: str, *, back: int) -> str:
+    """sh: the last line that says who is master, the `back` last lines, a mark, then every new line.
+
+    `cat` waits for the end of stdin, that is of the channel, and ends the tail.
+    """
+    log = shlex.quote(path)
+    return (
+        f"grep -E {shlex.quote(master_ere)} {log} 2>/dev/null | tail -n 1 | sed 's/^/{_PAST}/'\n"
+        f"tail -n {back} {log} 2>/dev/null | sed 's/^/{_MISSED}/'\n"
+        f"echo {_FOLLOWING}\n"
+        f"exec 3<&0\ntail -n 0 -F {log} 2>/dev/null &\nt=$!\n"
+        "{ cat <&3 >/dev/null; kill $t; } >/dev/null 2>&1 &\nc=$!\nexec 3<&-\n"
+        "wait $t\nkill $c 2>/dev/null\n"
+    )
+
+
+class LogFollower:
+    """Follows one node's log."""
+
+    def __init__(
+        self,
+        connection: NodeConnection,
+        target: Target,
+        journal: Journal,
+        *,
+        max_lines_per_s: int = MAX_LINES_PER_S,
+        retry_s: float = RETRY_S,
+    ) -> None:
+        self._connection = connection
+        self._target = target
+        self._journal = journal
+        self._budget = LineBudget(max_lines_per_s)
+        self._retry_s = retry_s
+        self._last_line: str | None = None
+        self._last_t: float | None = None  # when SSH was last known to deliver
+        self._missed: list[str] = []
+
+    async def run(self) -> None:
+        """Follow until cancelled. The loss of SSH is a finding, and tried again with growing pauses."""
+        pause_s = self._retry_s
+        while True:
+            began_t = self._journal.now()
+            reason = await self._follow()
+            self._last_t = self._journal.now()
+            pause_s = self._retry_s if self._last_t - began_t > 2 * pause_s else min(2 * pause_s, RETRY_MAX_S)
+            data = {"node": self._connection.name}
+            self._journal.write(Finding(t=self._last_t, code="log-not-followed", text=reason[:500], data=data))
+            await asyncio.sleep(pause_s)
+
+    async def _follow(self) -> str:
+        """Follow until it ends; why it did."""
+        path = self._connection.node.exo.log_path
+        back = 1 if self._last_t is None else MISSED_LINES
+        command = follow_command(path, self._target.master_ere, back=back)
+        self._missed.clear()
+        try:
+            async with self._connection.stream(command) as stream:
+                async for line in stream.lines():
+                    self._take(line)
+            return f"the tail of {path} ended"
+        except NodeError as error:
+            return error.message
+
+    def _take(self, line: str) -> None:
+        now = self._journal.now()
+        if line.startswith(_PAST):
+            self._tell_master(line, When(now, DELAY_S))
+        elif line.startswith(_MISSED):
+            self._missed.append(line.removeprefix(_MISSED))
+        elif line == _FOLLOWING:
+            self._tell_missed(now)
+        else:
+            self._last_line = line
+            self._tell(line, When(now, DELAY_S))
+
+    def _tell_missed(self, now: float) -> None:
+        """Lines from while SSH was away, without those that had come before. Their time is somewhere in between."""
+        lines, self._missed = self._missed, []
+        before, self._last_line = self._last_line, lines[-1] if lines else self._last_line
+        if self._last_t is None:
+            return
+        seen = [number for number, line in enumerate(lines) if line == before]
+        half_s = (now - self._last_t) / 2
+        for line in lines[seen[-1] + 1 :] if seen else lines:
+            self._tell(line, When(self._last_t + half_s, half_s + DELAY_S))
+
+    def _tell(self, line: str, when: When) -> None:
+        self._tell_master(line, when)
+        if not self._target.log_sign(line).matters or not self._budget.allow(self._journal.now()):
+            return
+        dropped = self._budget.take_dropped()
+        if dropped:
+            self._write_line(f"({dropped} lines were dropped here: more than the journal takes in a second)", when)
+        self._write_line(line, when)
+
+    def _tell_master(self, line: str, when: When) -> None:
+        claims = self._target.log_sign(line).claims_master
+        if claims is None:
+            return
+        record = MasterSeen(
+            t=self._journal.now(),
+            node=self._connection.name,
+            is_master=claims,
+            source="log",
+            at_t=when.at_t,
+            at_error_s=when.error_s,
+        )
+        self._journal.write(record)
+
+    def _write_line(self, text: str, when: When) -> None:
+        t, node = self._journal.now(), self._connection.name
+        self._journal.write(LogLine(t=t, node=node, at_t=when.at_t, at_error_s=when.error_s, text=text[:MAX_TEXT]))

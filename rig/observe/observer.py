@@ -1,0 +1,88 @@
+"""Observation as one activity of a run: views, logs, the rig's own health; and, when asked, events.
+
+`Observer.view` is the latest of everything by inventory names, for aiming faults and for the live view.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+
+from rig.errors import TargetError
+from rig.journal.records import Served
+from rig.journal.write import Journal
+from rig.nodes.ssh import Nodes
+from rig.observe.cluster_view import ClusterView
+from rig.observe.events import EventLogs
+from rig.observe.logs import LogFollower
+from rig.observe.own import own_health
+from rig.observe.target import Target
+from rig.observe.together import run_until
+from rig.observe.watch import WatchTiming, watch
+
+
+class Observer:
+    """`urls` maps inventory nodes to their API; `connections` (may be empty) are the nodes whose logs are followed."""
+
+    def __init__(
+        self,
+        target: Target,
+        urls: Mapping[str, str],
+        journal: Journal,
+        *,
+        connections: Nodes | None = None,
+        timing: WatchTiming | None = None,
+        wall_drift: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self._target = target
+        self._urls = dict(urls)
+        self._journal = journal
+        self._connections: Nodes = connections or {}
+        self._timing = timing or WatchTiming()
+        self._wall_drift = wall_drift
+        self._events = EventLogs(target, journal)
+        self._reading = asyncio.Lock()
+        self.view = ClusterView(list(urls))
+        journal.subscribe(self.view.apply)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Observe until `stop`. Raises JournalError; what goes wrong with the target or with SSH is journalled."""
+        followers = [LogFollower(node, self._target, self._journal).run() for node in self._connections.values()]
+        await run_until(
+            stop,
+            watch(self._target, self._urls, self._journal, self._timing),
+            own_health(self._journal, self._wall_drift),
+            *followers,
+        )
+
+    async def read_events(self, nodes: Iterable[str] | None = None) -> int:
+        """Read the event logs of these nodes, by default of the masters, else of the node that knows most.
+
+        Costs the node the whole log: call it around faults and at the end, not in between. Returns the records written.
+        """
+        best = self.view.best()
+        default = (self.view.masters & self._urls.keys()) or ({best} if best is not None else set())
+        written = 0
+        async with self._reading:
+            for node in sorted(default) if nodes is None else nodes:
+                written += await self._events.read(node, self._urls[node])
+        return written
+
+    async def who_served(self, response_ids: Iterable[str]) -> dict[str, str]:
+        """Response id → instance, asked of the nodes in turn until all are known; journalled. Unknown ones are left out."""
+        wanted = set(response_ids)
+        found: dict[str, str] = {}
+        best = self.view.best()
+        for node in sorted(self._urls, key=lambda name: name != best):
+            if not wanted or self.view.reachable(node) is False:
+                continue
+            try:
+                told = await self._target.served_by(self._urls[node], wanted)
+            except TargetError:
+                continue  # that it does not answer is in the journal by its polls
+            for response_id, instance in told.items():
+                t = self._journal.now()
+                self._journal.write(Served(t=t, node=node, response_id=response_id, instance=instance))
+            found |= told
+            wanted -= told.keys()
+        return found

@@ -1,0 +1,45 @@
+"""The rig's own health: a controller that stalls, swaps or sleeps must not be taken for a sick target.
+
+One record a second, at any pace: event-loop lag, CPU, memory, open files, and the wall clock against the monotonic one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import psutil
+
+from rig.journal.records import Own
+from rig.journal.write import Journal
+
+INTERVAL_S: Final = 1.0
+TICK_S: Final = 0.025  # a stall shows to within this
+
+
+async def own_health(journal: Journal, wall_drift: Callable[[], float], *, interval_s: float = INTERVAL_S) -> None:
+    """Write `Own` every interval until cancelled. `wall_drift()`: wall minus monotonic seconds since the start."""
+    process = psutil.Process()
+    process.cpu_percent()  # the first call only marks the beginning
+    started = journal.now()
+    lag_max_s = 0.0
+    while True:
+        slept_from = journal.now()
+        await asyncio.sleep(TICK_S)
+        now = journal.now()
+        lag_max_s = max(lag_max_s, now - slept_from - TICK_S)
+        if now - started < interval_s:
+            continue
+        with process.oneshot():
+            record = Own(
+                t=journal.now(),
+                interval_s=round(now - started, 3),
+                lag_max_s=round(lag_max_s, 4),
+                cpu_percent=process.cpu_percent(),
+                rss_bytes=process.memory_info().rss,
+                open_files=process.num_fds(),
+                wall_drift_s=round(wall_drift(), 4),
+            )
+        journal.write(record)
+        started, lag_max_s = now, 0.0
