@@ -1,0 +1,238 @@
+"""From a planned fault to what is done where: master, runner and addresses are known only at the strike.
+
+`resolve` asks the nodes and the target, the choices themselves are pure functions. What cannot be aimed raises CannotAim
+and becomes a skipped fault with that reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from rig.config.inventory import Node
+from rig.errors import NodeError, TargetError
+from rig.injection.schedule import Planned
+from rig.nodes.inspect import Inspection, inspect
+from rig.nodes.scripts import process_values
+from rig.nodes.ssh import Nodes
+
+CRASHES = ("node-crash", "master-crash")
+NOT_REHEARSED = "no restart was ever rehearsed there: run `rig doctor --rehearse-restart`"
+
+
+@dataclass(frozen=True)
+class InstanceView:
+    """An instance as the target tells of it at this moment; `runners` maps the inventory's node names to runner ids."""
+
+    instance_id: str
+    model: str
+    runners: dict[str, str]
+    port: int | None  # the ring's
+
+
+InstancesNow: TypeAlias = Callable[[], Awaitable[Sequence[InstanceView]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """One script on one node, with its arguments except id, run, owner, hold."""
+
+    node: str
+    script: str
+    values: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aim:
+    """A resolved fault. `processes_hit` and `clients_cut` are for the own-node rule, `findings` for the reader."""
+
+    acts: tuple[Act, ...]
+    nodes: tuple[str, ...]
+    processes_hit: tuple[str, ...] = ()
+    clients_cut: tuple[str, ...] = ()
+    model: str | None = None
+    instance: str | None = None
+    findings: tuple[str, ...] = ()
+
+
+class CannotAim(Exception):
+    """The fault cannot be struck now, for the reason given. It is skipped, not failed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AimContext:
+    """What aiming needs: the nodes, the target's instances, and on which nodes a restart is known to work."""
+
+    nodes: Nodes
+    instances: InstancesNow
+    rehearsed: frozenset[str] = field(default_factory=frozenset[str])
+
+
+async def resolve(planned: Planned, context: AimContext) -> Aim:
+    """Raises CannotAim; NodeError when a node that is needed does not answer."""
+    match planned.kind:
+        case "node-crash" | "freeze":
+            assert planned.node is not None
+            return _on_process(planned, planned.node, context, ())
+        case "master-crash":
+            master, findings = await find_master(context.nodes)
+            return _on_process(planned, master, context, findings)
+        case "runner-kill":
+            return await _runner(planned, context)
+        case "partition":
+            return await _partition(planned, context)
+
+
+async def find_master(nodes: Nodes) -> tuple[str, tuple[str, ...]]:
+    """The node that is master now, and what was odd about it. Raises CannotAim."""
+    answers = await asyncio.gather(*(inspect(conn, "master") for conn in nodes.values()), return_exceptions=True)
+    seen: list[Inspection] = []
+    silent: list[str] = []
+    for name, answer in zip(nodes, answers, strict=True):
+        if isinstance(answer, Inspection):
+            seen.append(answer)
+        elif isinstance(answer, NodeError):
+            silent.append(f"{name} could not be asked who is master: {answer.message}")
+        else:
+            raise answer
+    master, odd = choose_master(seen)
+    return master, (*silent, *odd)
+
+
+def choose_master(seen: Sequence[Inspection]) -> tuple[str, tuple[str, ...]]:
+    """One claim wins. Of several, the one whose master log is open; of those still several, the latest log line. Pure.
+
+    Every node claims in its log at start until another is elected, so a claim alone is weaker than the open file.
+    """
+    alive = [one for one in seen if one.main is not None]
+    claims = [one for one in alive if one.master_claim]
+    files = [one for one in alive if one.master_files]
+    both = [one for one in claims if one.master_files]
+    pool = both or files or claims
+    if not pool:
+        raise CannotAim("no node claims to be master, by log or by open files")
+    chosen = max(pool, key=lambda one: (one.master_log, one.node))
+    odd: list[str] = []
+    if len(claims) > 1:
+        odd.append(f"{', '.join(one.node for one in claims)} claim to be master; aimed at {chosen.node}")
+    elif claims and claims[0] is not chosen:
+        odd.append(f"{claims[0].node} claims to be master in its log, but {chosen.node} has the master's files open")
+    if len(files) > 1:
+        odd.append(f"{', '.join(one.node for one in files)} have the master's files open; aimed at {chosen.node}")
+    return chosen.node, tuple(odd)
+
+
+def choose_runner(
+    planned: Planned, instances: Sequence[InstanceView]
+) -> tuple[InstanceView, str, tuple[InstanceView, ...]]:
+    """Which instance of the model, on which node, and the other instances that have a runner there. Pure.
+
+    Nodes take turns with the number of the fault, so that a schedule means the same each time.
+    """
+    mine = [one for one in instances if one.model == planned.model]
+    if not mine:
+        raise CannotAim(f"no instance of {planned.model} is there")
+    places = sorted((node, one.instance_id) for one in mine for node in one.runners if node in planned.nodes)
+    if not places:
+        raise CannotAim(f"{planned.model} has no runner on a node that may be hit")
+    node, identity = places[planned.index % len(places)]
+    chosen = next(one for one in mine if one.instance_id == identity)
+    others = tuple(one for one in instances if one is not chosen and node in one.runners)
+    return chosen, node, others
+
+
+def _on_process(planned: Planned, name: str, context: AimContext, findings: tuple[str, ...]) -> Aim:
+    conn = context.nodes[name]
+    _allowed(planned, name, conn.node)
+    values = process_values(conn.node)
+    script = "freeze.sh"
+    if planned.kind in CRASHES:
+        exo = conn.node.exo
+        if exo.start is None:
+            raise CannotAim(f"{name}: the inventory does not say how exo is started (`exo.start`)")
+        if not conn.node.restart_rehearsed and name not in context.rehearsed:
+            raise CannotAim(f"{name}: {NOT_REHEARSED}")
+        script = "crash.sh"
+        values |= {"start": exo.start, "hold_cmd": exo.hold or "", "release_cmd": exo.release or ""}
+    act = Act(node=name, script=script, values=values)
+    return Aim(acts=(act,), nodes=(name,), processes_hit=(name,), findings=findings)
+
+
+async def _runner(planned: Planned, context: AimContext) -> Aim:
+    try:
+        instances = await context.instances()
+    except TargetError as exc:
+        raise CannotAim(f"the target does not tell its instances: {exc.message}") from exc
+    chosen, name, others = choose_runner(planned, instances)
+    node = context.nodes[name].node
+    _allowed(planned, name, node)
+    values = process_values(node) | {
+        "port": str(chosen.port or ""),
+        "others": " ".join(str(one.port) for one in others if one.port is not None),
+    }
+    return Aim(
+        acts=(Act(node=name, script="runner-kill.sh", values=values),),
+        nodes=(name,),
+        model=planned.model,
+        instance=chosen.instance_id,
+    )
+
+
+async def _partition(planned: Planned, context: AimContext) -> Aim:
+    assert planned.sides is not None
+    left, right = planned.sides
+    peers = [address for name in right for address in context.nodes[name].node.addresses]
+    if not peers:
+        raise CannotAim(f"the inventory has no `addresses` of {', '.join(right)}")
+    acts: list[Act] = []
+    for name in left:
+        node = context.nodes[name].node
+        _allowed(planned, name, node)
+        values = process_values(node) | {"peers": " ".join(peers), "direction": "both"}
+        if planned.clients_cut:
+            clients = await _controller_addresses(context, name)
+            values |= {"clients": " ".join(clients), "api_port": str(urlsplit(node.api).port or "")}
+        acts.append(Act(node=name, script="partition.sh", values=values))
+    return Aim(acts=tuple(acts), nodes=(*left, *right), clients_cut=left if planned.clients_cut else ())
+
+
+async def _controller_addresses(context: AimContext, name: str) -> list[str]:
+    """This machine's addresses as the node sees them: of the SSH connection, and of the path to its API."""
+    conn = context.nodes[name]
+    said = (await conn.run('printf %s "${SSH_CONNECTION%% *}"')).stdout.strip()
+    found = [address for address in (said, await _source_address(conn.node)) if _is_remote(address)]
+    if not found:
+        raise CannotAim(f"{name} does not say from which address the clients come")
+    return list(dict.fromkeys(found))
+
+
+async def _source_address(node: Node) -> str:
+    """The address of ours that the kernel would use towards the node's API; empty when it has no route."""
+    url = urlsplit(node.api)
+    with contextlib.suppress(OSError):
+        loop = asyncio.get_running_loop()
+        family, kind, _, _, address = (await loop.getaddrinfo(url.hostname, url.port, type=socket.SOCK_DGRAM))[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    return ""
+
+
+def _is_remote(address: str) -> bool:
+    try:
+        return not ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _allowed(planned: Planned, name: str, node: Node) -> None:
+    if not node.faults:
+        raise CannotAim(f"{name}: the inventory allows no faults there")
+    if planned.nodes and name not in planned.nodes:
+        raise CannotAim(f"{name}: the fault plan does not let {planned.kind} hit it")
