@@ -118,7 +118,9 @@ class _Attempt:
             return self._ended("clean")
         except TimeoutError:
             if self._marks.connected_t is None:
-                return self._ended("unconnected", f"not connected within {self._call.limits.connect_s} s")
+                return self._ended(
+                    "unconnected", f"ConnectTimeout: not connected within {self._call.limits.connect_s} s"
+                )
             return self._ended(self._watch.struck)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             return self._ended("unconnected", _named(error))

@@ -1,0 +1,182 @@
+"""`rig load`: the load alone, against any OpenAI-compatible server, without an inventory or faults."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import uvloop
+from pydantic import ValidationError
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from rig.clock import RunClock
+from rig.config.fields import parse_duration
+from rig.config.workload import Arrivals, Deadlines, Lengths, Model, Workload
+from rig.errors import EXIT_FAIL, EXIT_PASS, JournalError, UsageError
+from rig.journal.write import Journal
+from rig.load.client import MAX_IN_FLIGHT, LoadDriver
+from rig.load.open_files import allow_open_files
+from rig.load.summary import summary, summary_tables
+from rig.load.tally import Tally
+from rig.soak.interrupt import Interrupt
+
+ENTRY: Final = "server"
+_DRAIN_S: Final = 2.0  # for requests on their way when the user interrupts
+_REFRESH_S: Final = 0.2
+_LINE_EVERY_S: Final = 10.0
+
+
+def load(
+    *,
+    url: str,
+    model: str,
+    clients: int = 12,
+    requests: int = 40,
+    stream: bool = True,
+    progress_deadline: str = "120s",
+    total_deadline: str = "300s",
+    max_tokens: int = 64,
+    rate: float | None = None,
+    seed: int | None = None,
+    out: Path | None = None,
+    as_json: bool = False,
+) -> int:
+    """0 when every request completed, 1 when one did not, 130 or 143 when interrupted. Raises UsageError, JournalError.
+
+    The result goes to stdout, progress to stderr. `out` keeps the journal.
+    """
+    if requests < 1:
+        raise UsageError(f"--requests must be at least 1, not {requests}")
+    workload = _workload(
+        model=model,
+        clients=clients,
+        arrivals=("closed", None) if rate is None else ("poisson", rate),
+        streamed_share=1.0 if stream else 0.0,
+        max_tokens=max_tokens,
+        deadlines={
+            "progress": _seconds("--progress-deadline", progress_deadline),
+            "total": _seconds("--total-deadline", total_deadline),
+        },
+    )
+    allow_open_files(clients if rate is None else min(requests, MAX_IN_FLIGHT))
+    keep = nullcontext(_made(out)) if out is not None else tempfile.TemporaryDirectory(prefix="rig-load-")
+    tally = Tally()
+    with keep as folder:
+        journal = Journal(Path(folder), RunClock())
+        journal.subscribe(tally.feed)
+        try:
+            driver = LoadDriver(workload, {ENTRY: url}, journal, seed=seed or 0, requests=requests)
+            signal_exit = uvloop.run(_run(driver, tally, requests))
+        finally:
+            journal.close()
+    if as_json:
+        print(
+            msgspec.json.format(
+                msgspec.json.encode(summary(tally, url=url, model=model, journal=None if out is None else str(out)))
+            ).decode()
+        )
+    else:
+        console = Console()
+        for table in summary_tables(tally, url=url, model=model):
+            console.print(table)
+    if signal_exit is not None:
+        return signal_exit
+    return EXIT_PASS if tally.completed == tally.started > 0 else EXIT_FAIL
+
+
+async def _run(driver: LoadDriver, tally: Tally, requests: int) -> int | None:
+    """The exit code of the signal that ended it early, None when it ran to its end."""
+    stop = asyncio.Event()
+    with Interrupt() as interrupt:
+        shown = asyncio.create_task(_show(tally, driver, requests))
+        running = asyncio.create_task(driver.run(stop))
+        told = asyncio.create_task(interrupt.event.wait())
+        try:
+            await asyncio.wait({running, told}, return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                stop.set()
+                await asyncio.wait({running}, timeout=_DRAIN_S)
+            if running.done():
+                running.result()
+        finally:
+            for task in (running, told, shown):
+                task.cancel()
+            await asyncio.gather(running, told, shown, return_exceptions=True)
+        return interrupt.exit_code if interrupt.event.is_set() else None
+
+
+async def _show(tally: Tally, driver: LoadDriver, requests: int) -> None:
+    """Until cancelled: a bar on a terminal, a line now and then elsewhere; always on stderr."""
+    if not sys.stderr.isatty():
+        while True:
+            await asyncio.sleep(_LINE_EVERY_S)
+            print(_line(tally, driver, requests), file=sys.stderr, flush=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=requests)
+        while True:
+            progress.update(task, completed=tally.ended, description=_counts(tally, driver))
+            await asyncio.sleep(_REFRESH_S)
+
+
+def _counts(tally: Tally, driver: LoadDriver) -> str:
+    return f"{tally.completed} completed, {tally.error} error, {tally.lost} lost, {driver.in_flight} in flight"
+
+
+def _line(tally: Tally, driver: LoadDriver, requests: int) -> str:
+    return f"{tally.ended} of {requests} requests: {_counts(tally, driver)}"
+
+
+def _workload(
+    *,
+    model: str,
+    clients: int,
+    arrivals: tuple[str, float | None],
+    streamed_share: float,
+    max_tokens: int,
+    deadlines: dict[str, float],
+) -> Workload:
+    """Raises UsageError naming the first value that is out of range."""
+    build: Callable[..., Any] = Workload.model_validate
+    kind, rate = arrivals
+    try:
+        return build(
+            {
+                "name": "rig load",
+                "models": [Model(model=model)],
+                "clients": clients,
+                "arrivals": Arrivals.model_validate({"kind": kind, "rate": rate}),
+                "output_tokens": Lengths(low=max_tokens, high=max_tokens),
+                "deadlines": Deadlines.model_validate(deadlines),
+                "streamed_share": streamed_share,
+            }
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or error.title
+        raise UsageError(f"{field}: {first['msg']}, not {first['input']!r}") from error
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
+    if seconds <= 0:
+        raise UsageError(f"{option} must be longer than nothing, not {text!r}")
+    return seconds
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalError(f"cannot make {folder}: {error.strerror}") from error
+    return folder

@@ -1,0 +1,124 @@
+"""What `rig load` says at its end: as a JSON value and as tables, from a tally."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from rich.table import Table
+
+from rig.load.tally import Spread, Tally
+
+_NAMES = {
+    "ttft": "TTFT",
+    "itl": "ITL (per request)",
+    "gap": "ICL (all gaps)",
+    "e2el": "E2EL",
+    "connect": "connect",
+    "late": "sent late",
+}
+
+
+def summary(tally: Tally, *, url: str, model: str, journal: str | None) -> dict[str, Any]:
+    """Durations in seconds. `requests` sums up: started = completed + error + lost + void + unfinished.
+
+    void, exposed and own_node are 0: without faults and an inventory there is nothing that could make a request one.
+    """
+    duration_s = _duration_s(tally)
+    return {
+        "url": url,
+        "model": model,
+        "requests": {
+            "started": tally.started,
+            "completed": tally.completed,
+            "error": tally.error,
+            "lost": tally.lost,
+            "void": 0,
+            "unfinished": tally.unfinished,
+            "exposed": 0,
+            "own_node": 0,
+        },
+        "lost_how": dict(tally.lost_how),
+        "unclean_end": tally.unclean_end,
+        "damaged": tally.damaged,
+        "duration_s": duration_s,
+        "requests_per_s": _rate(tally.ended, duration_s),
+        "tokens": tally.tokens,
+        "tokens_per_s": _rate(tally.tokens, duration_s),
+        "times": {name: msgspec.to_builtins(spread) for name, spread in _spreads(tally).items()},
+        "reasons": dict(tally.reasons.most_common()),
+        "examples": [msgspec.to_builtins(record) for record in tally.examples],
+        "journal": journal,
+    }
+
+
+def summary_tables(tally: Tally, *, url: str, model: str) -> list[Table]:
+    """Outcomes, times, and why what did not complete did not."""
+    tables = [_outcomes(tally, f"{model} at {url}"), _times(tally)]
+    if tally.reasons:
+        tables.append(_reasons(tally))
+    return tables
+
+
+def _outcomes(tally: Tally, title: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column("requests")
+    table.add_column("", justify="right")
+    rows = {
+        "started": tally.started,
+        "completed": tally.completed,
+        "  of these not ended cleanly": tally.unclean_end,
+        "  of these damaged": tally.damaged,
+        "error": tally.error,
+        "lost": tally.lost,
+        **{f"  {how}": count for how, count in tally.lost_how.items()},
+        "unfinished": tally.unfinished,
+    }
+    for name, count in rows.items():
+        table.add_row(name, str(count))
+    return table
+
+
+def _times(tally: Tally) -> Table:
+    duration_s = _duration_s(tally)
+    title = "no request ended"
+    if duration_s is not None:
+        title = f"{duration_s:.1f} s, {_shown(_rate(tally.ended, duration_s))} requests/s, "
+        title += f"{_shown(_rate(tally.tokens, duration_s))} tokens/s; times in ms, of completed requests"
+    table = Table(title=title, title_justify="left")
+    for name in ("", "count", "p50", "p90", "p99", "max"):
+        table.add_column(name, justify="right" if name else "left")
+    for name, spread in _spreads(tally).items():
+        values = (spread.p50_s, spread.p90_s, spread.p99_s, spread.max_s)
+        table.add_row(_NAMES[name], str(spread.count), *(_ms(value) for value in values))
+    return table
+
+
+def _reasons(tally: Tally) -> Table:
+    table = Table(title="Not completed", title_justify="left")
+    table.add_column("requests", justify="right")
+    table.add_column("why")
+    for reason, count in tally.reasons.most_common(10):
+        table.add_row(str(count), reason)
+    return table
+
+
+def _spreads(tally: Tally) -> dict[str, Spread]:
+    return {name: getattr(tally, name).spread() for name in _NAMES}
+
+
+def _duration_s(tally: Tally) -> float | None:
+    """From the first request's start to the last one's end."""
+    return None if tally.first_t is None or tally.last_t is None else tally.last_t - tally.first_t
+
+
+def _rate(count: int, duration_s: float | None) -> float | None:
+    return count / duration_s if duration_s else None
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _ms(value_s: float | None) -> str:
+    return "-" if value_s is None else f"{value_s * 1000:.1f}"
