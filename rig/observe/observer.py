@@ -60,16 +60,19 @@ class Observer:
 
         Costs the node the whole log: call it around faults and at the end, not in between. Returns the records written.
         """
-        best = self.view.best()
-        default = (self.view.masters & self._urls.keys()) or ({best} if best is not None else set())
         written = 0
         async with self._reading:
-            for node in sorted(default) if nodes is None else nodes:
+            for node in self._worth_reading() if nodes is None else nodes:
                 written += await self._events.read(node, self._urls[node])
         return written
 
+    def _worth_reading(self) -> list[str]:
+        masters = sorted(node for node in self.view.masters if node in self._urls)
+        best = self.view.best()
+        return masters or ([] if best is None else [best])
+
     async def who_served(self, response_ids: Iterable[str]) -> dict[str, str]:
-        """Response id → instance, asked of the nodes in turn until all are known; journalled. Unknown ones are left out."""
+        """Response id → instance, asked of the nodes in turn; journalled. Those that nobody knows are left out."""
         wanted = set(response_ids)
         found: dict[str, str] = {}
         best = self.view.best()
