@@ -75,7 +75,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def marker(self) -> str:
-        return f"{self.cluster}/{self.name}"
+        return f"{self.cluster}/{self.name}/"
 
     def listener(self, port: int) -> str:
         """The unix socket that stands for a listening virtual TCP port of this node."""

@@ -1,0 +1,170 @@
+"""What the node's commands do, asked over the control socket by the shims in `bin/`.
+
+A request is the command's name, its working folder and its arguments, separated by NUL, ended by `\\n NUL \\n`. An answer is the exit
+status, what to print on stdout and on stderr, separated by NUL; or `exec` and the command line of the real command to become.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, TypeAlias
+
+from rig.embedded.machine.environment import SYSTEM_PATH
+from rig.embedded.machine.exo_process import ExoMain
+from rig.embedded.machine.network import Network
+from rig.embedded.machine.nft import CommandError, Nft, ReadFile
+from rig.embedded.machine.pf import Pf
+from rig.embedded.machine.sockets import open_sockets
+from rig.embedded.settings import NodeSettings
+
+END = b"\n\0\n"
+MAX_REQUEST = 65536
+MAX_NC_TIMEOUT_S = 20.0
+
+
+class Answer(NamedTuple):
+    status: int
+    out: str = ""
+    err: str = ""
+
+
+class Become(NamedTuple):
+    """The shim becomes the real command."""
+
+    words: list[str]
+
+
+Handler: TypeAlias = Callable[[list[str], str], Awaitable[Answer | Become]]
+
+
+class Commands:
+    """One per machine; `handle` serves one connection of a shim."""
+
+    def __init__(self, settings: NodeSettings, network: Network, exo: ExoMain) -> None:
+        self.settings = settings
+        self.network = network
+        self.exo = exo
+        self._nft = Nft(network.filter)
+        self._pf = Pf(network.filter)
+        self._handlers: dict[str, Handler] = {
+            "nft": self._filter,
+            "pfctl": self._pfctl,
+            "nc": self._nc,
+            "lsof": self._lsof,
+            "exo-start": self._start,
+            "exo-stop": self._stop,
+            "status": self._status,
+        }
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            request = await reader.readuntil(END)
+            name, folder, *arguments = request.removesuffix(END).decode("utf-8", "surrogateescape").split("\0")
+            writer.write(_encode(await self._run(name, arguments, folder)))
+            await writer.drain()
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError, OSError):
+            pass  # a shim that went away, or no shim of ours
+        finally:
+            writer.close()
+
+    async def _run(self, name: str, arguments: list[str], folder: str) -> Answer | Become:
+        handler = self._handlers.get(name)
+        if handler is None:
+            return Answer(127, err=f"{name}: not a command of this node\n")
+        try:
+            return await handler(arguments, folder)
+        except CommandError as error:
+            return Answer(1, err=f"{error}\n")
+
+    async def _filter(self, arguments: list[str], folder: str) -> Answer:
+        return Answer(0, out=self._nft.run(arguments, ReadFile(folder)))
+
+    async def _pfctl(self, arguments: list[str], folder: str) -> Answer:
+        return Answer(0, out=self._pf.run(arguments, ReadFile(folder)))
+
+    async def _nc(self, arguments: list[str], folder: str) -> Answer | Become:
+        del folder
+        match [word for word in arguments if word not in {"-4", "-6"}]:
+            case ["-z", "-w", seconds, address, port] if self.network.virtual(address):
+                return await self._probe(address, port, seconds)
+            case words if any(self.network.virtual(word) for word in words):
+                raise CommandError(f"nc: not emulated: nc {' '.join(arguments)}")
+            case _:
+                return _real("nc", arguments)
+
+    async def _probe(self, address: str, port: str, seconds: str) -> Answer:
+        try:
+            timeout_s = min(float(seconds), MAX_NC_TIMEOUT_S)
+            opened = await self.network.probe(address, int(port), timeout_s=timeout_s)
+        except ValueError as error:
+            raise CommandError(f"nc: {error}") from error
+        return Answer(0 if opened else 1)
+
+    async def _lsof(self, arguments: list[str], folder: str) -> Answer | Become:
+        del folder
+        match arguments:
+            case ["-nP", "-a", "-p", pids, "-iTCP", "-Fpn"]:
+                wanted = {int(pid) for pid in pids.split(",") if pid.isdigit()}
+                text = open_sockets(self.settings, self.network.links, self.exo.pid, wanted)
+                return Answer(0 if text else 1, out=text)
+            case _ if "-i" in arguments or any(word.startswith("-i") for word in arguments):
+                raise CommandError(f"lsof: not emulated: lsof {' '.join(arguments)}")
+            case _:
+                return _real("lsof", arguments)
+
+    async def _start(self, arguments: list[str], folder: str) -> Answer:
+        del folder
+        if arguments:
+            raise CommandError("exo-start: takes no arguments")
+        problem = await self.exo.start()
+        return Answer(0) if problem is None else Answer(1, err=f"{problem}\n")
+
+    async def _stop(self, arguments: list[str], folder: str) -> Answer:
+        del folder
+        if arguments:
+            raise CommandError("exo-stop: takes no arguments")
+        return Answer(0) if await self.exo.stop() else Answer(1, err="exo does not end\n")
+
+    async def _status(self, arguments: list[str], folder: str) -> Answer:
+        """For the sampler and `rig cluster status`: filter rules with their packets, bytes held back, connections."""
+        del arguments, folder
+        packet_filter = self.network.filter
+        lines = [f"held\t{self.network.held_bytes()}", f"links\t{len(self.network.links)}"]
+        lines += [f"rule\t{rule}" for rule in packet_filter.rules()] if packet_filter.enabled else []
+        lines += [f"dropped\t{owner}\t{packet_filter.dropped_packets(owner)}" for owner in packet_filter.chains]
+        return Answer(0, out="\n".join(lines) + "\n")
+
+
+def _real(name: str, arguments: list[str]) -> Become:
+    path = shutil.which(name, path=SYSTEM_PATH)
+    if path is None:
+        raise CommandError(f"{name}: not found on this machine")
+    return Become([path, *arguments])
+
+
+def _encode(answer: Answer | Become) -> bytes:
+    parts = ["exec", *answer.words] if isinstance(answer, Become) else [str(answer.status), answer.out, answer.err]
+    return "\0".join(parts).encode("utf-8", "surrogateescape")
+
+
+async def serve(settings: NodeSettings, commands: Commands) -> asyncio.Server:
+    return await asyncio.start_unix_server(commands.handle, settings.control_socket, limit=MAX_REQUEST)
+
+
+def ask(control_socket: str, name: str, *arguments: str, timeout_s: float = 2.0) -> str:
+    """Ask a machine from another process, synchronously. Raises OSError when it does not answer."""
+    with socket.socket(socket.AF_UNIX) as asked:
+        asked.settimeout(timeout_s)
+        asked.connect(control_socket)
+        asked.sendall("\0".join([name, os.getcwd(), *arguments]).encode() + END)
+        answer = b""
+        while part := asked.recv(65536):
+            answer += part
+    status, _, rest = answer.decode(errors="replace").partition("\0")
+    if status != "0":
+        raise OSError(f"{name}: status {status} {rest!r}")
+    return rest.partition("\0")[0]
