@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from rig.analysis.attempts import Attempt
 from rig.analysis.faults import FaultLog
 from rig.analysis.settings import Settings
 from rig.analysis.sightings import Sightings
@@ -41,12 +40,3 @@ class Context:
             case _:
                 pass
         self.sightings.feed(record)
-
-    def excused(self, attempt: Attempt) -> bool:
-        """Whether its failure says nothing of the model: own node, a node that has just been restarted, or void.
-
-        Where a run's every entry node is hit there is nobody else to ask, and nothing is excused on that account.
-        """
-        return self.stalls.voids(attempt) is not None or (
-            self.windows.own_node(attempt) or self.windows.rejoining(attempt)
-        )

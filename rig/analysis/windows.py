@@ -28,6 +28,7 @@ class Rejoins:
         self._windows: dict[str, list[Window]] = {}
         self._open: set[str] = set()
         self._index: dict[str, float] = {}
+        self._down: set[str] = set()
 
     def restarted(self, node: str, at_t: float) -> None:
         self._windows.setdefault(node, []).append(Window(at_t, at_t + self._limit_s))
@@ -35,7 +36,11 @@ class Rejoins:
 
     def see(self, record: ViewChanged | Reachability) -> None:
         if isinstance(record, Reachability):
-            if record.reachable and not self._index:
+            if not record.reachable:
+                self._down.add(record.node)
+                return
+            self._down.discard(record.node)
+            if not self._index:
                 self._close(record.node, record.t)
             return
         if record.facet != "event_index" or not isinstance(record.value, int | float):
@@ -45,8 +50,9 @@ class Rejoins:
             self._close(record.node, record.t)
 
     def _caught_up(self, node: str) -> bool:
-        others = [index for other, index in self._index.items() if other != node and other not in self._open]
-        return self._index[node] >= min(others, default=0.0)
+        others = [other for other in self._index if other != node and other not in self._open]
+        answering = [other for other in others if other not in self._down] or others
+        return self._index[node] >= min((self._index[other] for other in answering), default=0.0)
 
     def _close(self, node: str, at_t: float) -> None:
         if node in self._open and at_t >= self._windows[node][-1].from_t:

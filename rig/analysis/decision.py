@@ -1,0 +1,198 @@
+"""A recovery as a whole: one fault, one model, from the attempts and views around it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from rig.analysis.attempts import Attempt
+from rig.analysis.context import Context
+from rig.analysis.faults import CRASHES, Fault, strike_of
+from rig.analysis.outage import Outage, Trial, outage
+from rig.analysis.serving import Serving, compare
+from rig.analysis.sightings import hosts
+from rig.analysis.trials import touches, trials_of
+from rig.journal.records import FaultKind
+
+Class: TypeAlias = Literal["survived", "replaced", "unaffected", "not recovered", "censored", "unknown"]
+"""`unknown`: it recovered, but whether by the same instance cannot be told."""
+Group: TypeAlias = Literal["survived", "replaced"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recovery:
+    """One fault's doing to one model. Durations in seconds; None where it did not come to that."""
+
+    fault: int
+    fault_kind: FaultKind
+    model: str
+    recovery_class: Class
+    group: Group | None  # in which medians it counts, also when it never ended
+    strike_t: float
+    heal_t: float | None
+    until_t: float  # next strike, unwedging, or the end of the journal: nothing later was looked at
+    time_to_serve_s: float | None
+    serve_from_strike_s: float | None
+    sustained_s: float | None
+    sustained_from_strike_s: float | None
+    at_least_s: float  # from heal to `until_t`: the bound of what did not end
+    outage_s: float
+    silence_s: float
+    resolution_s: float
+    error_s: float  # of strike and heal, by the clocks
+    failures: int
+    late_failures: int
+    instance_before: str | None
+    instance_after: str | None
+    unwedged: bool
+    unwedge_cost_s: float | None  # from the rig's intervention to the first success after it
+    span_end_t: float  # until when failures are this fault's
+
+    @property
+    def affected(self) -> bool:
+        return self.recovery_class != "unaffected"
+
+
+def decide(
+    fault: Fault, model: str, attempts: Sequence[Attempt], context: Context, *, entries: Collection[str], until_t: float
+) -> Recovery:
+    """Judge an effective fault. `attempts` of the model reach back before the strike and on to `until_t` at least.
+
+    Marks the failures among them as this fault's.
+    """
+    strike_t, heal_t, quiet_s = strike_of(fault), fault.heal_t, context.settings.sustained_s
+    rescue_t = min((u.started_t for u in context.unwedged.get(fault.number, ())), default=None)
+    seen_t = until_t if rescue_t is None else min(until_t, rescue_t)
+    trials = trials_of(attempts, context, fault, strike_t, entries)
+    found = outage(
+        trials, strike_t=strike_t, heal_t=seen_t if heal_t is None else heal_t, until_t=seen_t, quiet_s=quiet_s
+    )
+    end_t = seen_t if found.sustained is None else found.sustained.ended_t
+    serving = _serving(fault, model, attempts, context, found, min(end_t + quiet_s, seen_t))
+    overdue = heal_t is not None and seen_t - heal_t >= context.settings.settle_s
+    recovery_class = _class(found, serving, hopeless=overdue or rescue_t is not None)
+    span_end_t = _span_end(fault, context, recovery_class, end_t if found.sustained else until_t)
+    for attempt in attempts:
+        if not attempt.ok and attempt.fault is None and touches(attempt, fault, span_end_t, quiet_s):
+            attempt.fault = fault.number
+    served_t = found.served.ended_t if found.served else None
+    sustained_t = found.sustained.ended_t if found.sustained else None
+    from_t = strike_t if heal_t is None else heal_t
+    return Recovery(
+        fault=fault.number,
+        fault_kind=fault.kind,
+        model=model,
+        recovery_class=recovery_class,
+        group=_group(recovery_class, serving),
+        strike_t=strike_t,
+        heal_t=heal_t,
+        until_t=seen_t,
+        time_to_serve_s=_since(from_t, served_t),
+        serve_from_strike_s=_since(strike_t, served_t),
+        sustained_s=_since(from_t, sustained_t),
+        sustained_from_strike_s=_since(strike_t, sustained_t),
+        at_least_s=max(seen_t - from_t, 0.0),
+        outage_s=0.0 if recovery_class == "unaffected" else max(end_t - strike_t, 0.0),
+        silence_s=found.silence_s,
+        resolution_s=found.resolution_s,
+        error_s=fault.struck_error_s + (0.0 if fault.kind == "runner-kill" else fault.healed_error_s),
+        failures=found.failures,
+        late_failures=found.late_failures,
+        instance_before=serving.before,
+        instance_after=serving.after,
+        unwedged=rescue_t is not None,
+        unwedge_cost_s=_unwedge_cost(fault, context, trials),
+        span_end_t=span_end_t,
+    )
+
+
+def _since(from_t: float, at_t: float | None) -> float | None:
+    return None if at_t is None else at_t - from_t
+
+
+def _class(found: Outage, serving: Serving, *, hopeless: bool) -> Class:
+    if found.quiet:
+        return "unaffected"
+    if found.sustained is None:
+        return "not recovered" if hopeless else "censored"
+    match serving.continuity:
+        case "same":
+            return "survived"
+        case "new":
+            return "replaced"
+        case "unknown":
+            return "unknown"
+
+
+def _group(recovery_class: Class, serving: Serving) -> Group | None:
+    """What did not recover counts with the instance that is there: still the old one, or no longer."""
+    match recovery_class:
+        case "survived" | "replaced":
+            return recovery_class
+        case "not recovered" if serving.continuity != "unknown":
+            return "survived" if serving.continuity == "same" else "replaced"
+        case _:
+            return None
+
+
+def _span_end(fault: Fault, context: Context, recovery_class: Class, end_t: float) -> float:
+    """Failures up to here are this fault's: recovery, or heal and catching up where the model was not touched."""
+    rejoined = [context.windows.rejoins.last_end_t(node) or 0.0 for node in fault.processes_hit]
+    caught_up_t = max(rejoined, default=0.0) if fault.kind in CRASHES else 0.0
+    if recovery_class == "unaffected":
+        end_t = strike_of(fault) if fault.heal_t is None else fault.heal_t
+    next_t = context.faults.next_strike_t(fault)
+    end_t = max(end_t, caught_up_t)
+    return end_t if next_t is None else min(end_t, next_t)
+
+
+def _unwedge_cost(fault: Fault, context: Context, trials: Sequence[Trial]) -> float | None:
+    rescues = context.unwedged.get(fault.number)
+    if not rescues:
+        return None
+    begun_t, done_t = min(u.started_t for u in rescues), max(u.ended_t for u in rescues)
+    ends = [trial.ended_t for trial in trials if trial.failed_t is None and trial.started_t >= done_t]
+    return min(ends) - begun_t if ends else None
+
+
+def _serving(
+    fault: Fault, model: str, attempts: Sequence[Attempt], context: Context, found: Outage, at_t: float
+) -> Serving:
+    """`at_t` is when to look at the lists after the fault: late enough that every view has the new one."""
+    sightings, rejoins, strike_t = context.sightings, context.windows.rejoins, strike_of(fault)
+    current = [node for node in sightings.nodes() if not rejoins.open_at(node, at_t)]
+    before = sightings.instances(model, strike_t, sightings.nodes())
+    after = sightings.instances(model, at_t, current)
+    killed = fault.processes_hit if fault.kind in CRASHES else []
+    gone = {node_id for node in killed if (node_id := sightings.node_id(node, strike_t)) is not None}
+    return compare(
+        listed_before=None if before is None else frozenset(before),
+        listed_after=None if after is None else frozenset(after),
+        dead=frozenset(name for name, item in (before or {}).items() if hosts(item) & gone),
+        served_before=_served_before(attempts, context, strike_t),
+        served_after=_served_after(attempts, context, found.sustained),
+    )
+
+
+def _served_before(attempts: Sequence[Attempt], context: Context, strike_t: float) -> str | None:
+    """The instance of the last success before the strike of which it is known."""
+    served = context.sightings.served
+    for attempt in reversed(attempts):
+        if attempt.ok and attempt.ended_t < strike_t and attempt.response_id in served:
+            return served[attempt.response_id]
+    return None
+
+
+def _served_after(attempts: Sequence[Attempt], context: Context, sustained: Trial | None) -> str | None:
+    """The instance of the first success at or after sustained recovery, within its quiet time."""
+    if sustained is None:
+        return None
+    served, last_t = context.sightings.served, sustained.ended_t + context.settings.sustained_s
+    for attempt in attempts[bisect_left([a.ended_t for a in attempts], sustained.ended_t) :]:
+        if attempt.ended_t > last_t:
+            return None
+        if attempt.ok and attempt.response_id in served:
+            return served[attempt.response_id]
+    return None

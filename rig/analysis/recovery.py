@@ -1,0 +1,140 @@
+"""Recoveries, fault by fault and model by model, while the journal grows and when it has ended."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from rig.analysis.attempts import Attempt, Pairing
+from rig.analysis.context import HORIZON_S, Context
+from rig.analysis.decision import Recovery, decide
+from rig.analysis.faults import Fault, strike_of
+from rig.analysis.outage import Trial, serves
+from rig.analysis.settings import Settings
+from rig.analysis.trials import trials_of
+from rig.journal.records import AnyRecord, FaultChanged
+
+_EVERY: Final = 2000
+
+
+class RecoveryTracker:
+    """Feed it every record in order. `recovered` decides live; `finish` gives what can be known at the end.
+
+    Memory: the attempts since the oldest fault whose outcome is not settled, that is a few minutes of them.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.context = Context(settings)
+        self.pairing = Pairing()
+        self.recoveries: list[Recovery] = []
+        self._attempts: dict[str, deque[Attempt]] = {model: deque() for model in settings.models}
+        self._entries: set[str] = set(settings.entries)
+        self._pending: list[tuple[Fault, str]] = []
+        self._since_check = 0
+
+    @property
+    def models(self) -> list[str]:
+        return list(self._attempts)
+
+    def feed(self, record: AnyRecord) -> Attempt | None:
+        """Take in the next record; gives the attempt that ended with it, if one did."""
+        attempt = self.pairing.feed(record)
+        self.context.feed(record)
+        if attempt is not None:
+            self._entries.add(attempt.entry)
+            self._attempts.setdefault(attempt.model, deque()).append(attempt)
+            self._since_check += 1
+        if isinstance(record, FaultChanged):
+            if record.state == "struck":
+                self._add_pending(record.fault)
+            self._settle()
+        elif self._since_check >= _EVERY:
+            self._settle()
+        return attempt
+
+    def recovered(self, fault: int, now: float) -> bool | None:
+        """Whether every deployed model serves again: None while that is open, False once `settle` is over.
+
+        True takes positive successes of every model after the heal (or after the strike of a runner kill), and
+        `sustained` seconds since without a failure. A fault that never struck has nothing to recover from.
+        """
+        known = self.context.faults.by_number.get(fault)
+        if known is None:
+            return None
+        if known.struck_t is None:
+            return None if known.open else True
+        heal_t = known.heal_t if known.heal_t is not None else known.closed_t
+        if heal_t is None:
+            return False if now >= known.struck_t + known.hold_s + self.settings.settle_s else None
+        if self._all_serve(known, known.struck_t, heal_t, now):
+            return True
+        return False if now >= heal_t + self.settings.settle_s else None
+
+    def steady(self, since_t: float, now: float) -> bool:
+        """Whether every deployed model has served since then, the last `sustained` seconds without a failure."""
+        return self._all_serve(None, since_t, since_t, now)
+
+    def finish(self) -> list[Recovery]:
+        """Everything, given that no record follows. Ordered by strike, then by model."""
+        self._settle(ended=True)
+        order = {model: index for index, model in enumerate(self.models)}
+        return sorted(self.recoveries, key=lambda recovery: (recovery.strike_t, order[recovery.model]))
+
+    def settled_t(self) -> float:
+        """Everything that ended before this moment can be judged: no fault that matters to it is open."""
+        open_t = self.context.faults.oldest_open_t()
+        pending_t = min((strike_of(fault) for fault, _ in self._pending), default=None)
+        return min(t - HORIZON_S for t in (self.context.now_t, open_t, pending_t) if t is not None)
+
+    def _add_pending(self, number: int) -> None:
+        fault = self.context.faults.by_number[number]
+        if not any(other is fault for other, _ in self._pending):
+            self._pending += [(fault, model) for model in self.models]
+            self._pending.sort(key=lambda item: strike_of(item[0]))
+
+    def _all_serve(self, fault: Fault | None, since_t: float, heal_t: float, now: float) -> bool:
+        quiet_s = self.settings.sustained_s
+        stuck = [
+            (start.model, Trial(started_t=start.t, ended_t=now, failed_t=start.t))
+            for start in self.pairing.in_flight.values()
+            if start.source == "probe" and heal_t <= start.t < now - quiet_s
+        ]
+        for model, attempts in self._attempts.items():
+            trials = trials_of(attempts, self.context, fault, since_t, self._entries)
+            trials += [trial for owner, trial in stuck if owner == model]
+            if not serves(trials, since_t=since_t, heal_t=heal_t, now=now, quiet_s=quiet_s):
+                return False
+        return True
+
+    def _settle(self, *, ended: bool = False) -> None:
+        """Decide what no further record can change (or, at the end, everything), and forget what that needed."""
+        self._since_check = 0
+        in_flight_t: dict[str, float] = {}
+        for start in self.pairing.in_flight.values():
+            in_flight_t[start.model] = min(start.t, in_flight_t.get(start.model, start.t))
+        kept: list[tuple[Fault, str]] = []
+        waiting: set[str] = set()  # a model's faults are decided in order, each taking its failures
+        for fault, model in self._pending:
+            if fault.closed_t is not None and not fault.effective:
+                continue
+            next_t = self.context.faults.next_strike_t(fault)
+            ready = next_t is not None and not fault.open and in_flight_t.get(model, next_t) >= next_t
+            if ended or (ready and model not in waiting):
+                until_t = self.context.now_t if next_t is None else next_t
+                attempts = list(self._attempts[model])
+                self.recoveries.append(
+                    decide(fault, model, attempts, self.context, entries=self._entries, until_t=until_t)
+                )
+            else:
+                waiting.add(model)
+                kept.append((fault, model))
+        self._pending = kept
+        self._forget()
+
+    def _forget(self) -> None:
+        before_t = self.settled_t() - 2 * self.settings.sustained_s
+        for attempts in self._attempts.values():
+            while attempts and attempts[0].ended_t < before_t:
+                attempts.popleft()
+        self.context.sightings.forget(before_t)
