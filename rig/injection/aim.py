@@ -1,7 +1,7 @@
 """From a planned fault to what is done where: master, runner and addresses are known only at the strike.
 
-`resolve` asks the nodes and the target, the choices themselves are pure functions. What cannot be aimed raises CannotAim
-and becomes a skipped fault with that reason.
+`resolve` asks the nodes and the target, the choices themselves are pure functions. What cannot be aimed raises
+CannotAim and becomes a skipped fault with that reason.
 """
 
 from __future__ import annotations

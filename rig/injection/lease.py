@@ -40,7 +40,7 @@ async def heal_on(conn: NodeConnection, what: str, *, timeout_s: float = HEAL_TI
         async with conn.stream(command, timeout_s=timeout_s) as stream:
             async for line in stream.lines():
                 if (event := parse_event(line)) is not None:
-                    events.append(event)
+                    events.append(event)  # noqa: PERF401 (what was seen is kept when the stream breaks)
             result = await stream.wait()
     except CommandTimeout:
         return Healed(conn.name, ok=False, events=events, detail=f"heal.sh did not end within {timeout_s:g} s")

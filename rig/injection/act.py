@@ -1,0 +1,145 @@
+"""One fault script on one node, watched from its lease to its end, also over the loss of the connection.
+
+The script does everything by itself; the watcher only listens. When the connection goes it comes back and reads the
+script's own log, for at most the rest of the hold and RELEARN_S more. What it cannot learn it says it does not know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rig.errors import CommandTimeout, NodeError, SshError
+from rig.injection.aim import Act
+from rig.injection.lease import heal_on
+from rig.nodes.inspect import inspect
+from rig.nodes.scripts import ScriptEvent, parse_event, q, script_command
+from rig.nodes.ssh import NodeConnection
+
+End = Literal["healed", "skipped", "ineffective", "unhealed", "invalid"]
+
+RELEARN_S = 30.0
+SCRIPT_GRACE_S = 75.0  # beyond the hold; a script ends itself within hold + 60 s
+POLL_S = 0.3
+LAST_EVENTS = frozenset({"dropped", "skipped", "unhealed"})
+_BY_EVENT: tuple[End, ...] = ("unhealed", "skipped", "ineffective", "healed")
+_ENDS: dict[int, End] = {0: "healed", 10: "skipped", 11: "ineffective", 12: "unhealed"}
+
+
+@dataclass
+class Progress:
+    """What is known of one script. `end` is set once, last; `lost` says that the connection broke on the way."""
+
+    act: Act
+    events: list[ScriptEvent] = field(default_factory=list[ScriptEvent])
+    end: End | None = None
+    detail: str = ""
+    lost: bool = False
+
+    def first(self, event: str) -> ScriptEvent | None:
+        return next((one for one in self.events if one.event == event), None)
+
+    @property
+    def in_force(self) -> bool:
+        """Struck, or about to be, and not known to be undone."""
+        return self.end is None and self.first("leased") is not None and self.first("healed") is None
+
+
+class Watcher:
+    """Runs one act. `changed` is called after every event and at the end."""
+
+    def __init__(
+        self, conn: NodeConnection, act: Act, fault_id: str, hold_s: float, changed: Callable[[], None]
+    ) -> None:
+        self.conn = conn
+        self.progress = Progress(act)
+        self._fault_id = fault_id
+        self._hold_s = hold_s
+        self._changed = changed
+
+    async def run(self, values: dict[str, str]) -> None:
+        """Starts the script (`values`: id, run, owner, hold, at) and follows it to its end. Never raises NodeError."""
+        progress = self.progress
+        command = script_command(self.conn, progress.act.script, {**progress.act.values, **values})
+        try:
+            async with self.conn.stream(command, timeout_s=self._hold_s + SCRIPT_GRACE_S) as stream:
+                async for line in stream.lines():
+                    if (event := parse_event(line)) is not None:
+                        progress.events.append(event)
+                        self._changed()
+                result = await stream.wait()
+            stderr = (result.stderr.strip().splitlines() or [""])[-1]
+            self._finish(
+                _ENDS.get(result.status, "invalid"), stderr or _reason(progress.events) or f"status {result.status}"
+            )
+        except SshError as exc:
+            progress.lost = True
+            progress.detail = exc.message
+            await self._relearn()
+        except CommandTimeout as exc:
+            await self._heal_from_lease(f"{exc.message}; healed from its lease")
+        except NodeError as exc:
+            await self._heal_from_lease(exc.message)
+
+    async def heal(self, timeout_s: float) -> None:
+        """Ends the hold early. The script heals by itself on being told; the watcher sees it in the script's events."""
+        await heal_on(self.conn, self._fault_id, timeout_s=timeout_s)
+
+    async def _relearn(self) -> None:
+        """After a lost connection: reads the script's log until its last event, or until time is up."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._hold_s + RELEARN_S
+        path = f"{self.conn.node.rig_dir}/log/{self._fault_id}.log"
+        why = self.progress.detail
+        while (left_s := deadline - loop.time()) > 0:
+            try:
+                result = await self.conn.run(f"cat {q(path)}", timeout_s=min(left_s, 10.0), check=False)
+                self._replace([event for event in map(parse_event, result.stdout.splitlines()) if event is not None])
+                if self.progress.events and self.progress.events[-1].event in LAST_EVENTS:
+                    end = end_of(self.progress.events)
+                    self._finish(end, f"{_reason(self.progress.events)} (connection lost on the way: {why})")
+                    return
+                if not await self._script_alive():
+                    await self._heal_from_lease(f"the script is gone without an end ({why})")
+                    return
+            except NodeError as exc:
+                why = exc.message
+            await asyncio.sleep(min(POLL_S, max(0.0, deadline - loop.time())))
+        self._finish("unhealed", f"not known how it ended: {why}")
+
+    async def _script_alive(self) -> bool:
+        """Whether the lease is there with its script running, or the script never came so far (then it never will)."""
+        seen = await inspect(self.conn, "leases")
+        return any(lease.id == self._fault_id and lease.script_alive for lease in seen.leases)
+
+    async def _heal_from_lease(self, why: str) -> None:
+        healed = await heal_on(self.conn, self._fault_id)
+        self.progress.events.extend(healed.events)
+        self._finish(
+            "invalid" if healed.ok else "unhealed", why if healed.ok else f"{why}; {healed.detail or 'not healed'}"
+        )
+
+    def _replace(self, events: list[ScriptEvent]) -> None:
+        if len(events) > len(self.progress.events):
+            self.progress.events[:] = events
+            self._changed()
+
+    def _finish(self, end: End, detail: str) -> None:
+        self.progress.end = end
+        self.progress.detail = detail
+        self._changed()
+
+
+def end_of(events: list[ScriptEvent]) -> End:
+    """How a script ended, from its events alone, as its exit status would say. Pure."""
+    names = {event.event for event in events}
+    for end in _BY_EVENT:
+        if end in names:
+            return end
+    return "invalid"
+
+
+def _reason(events: list[ScriptEvent]) -> str:
+    return next((event.fields["reason"] for event in reversed(events) if "reason" in event.fields), "")

@@ -1,0 +1,283 @@
+"""One fault from plan to end: planned → leased → struck → holding → healed, or skipped, ineffective, invalid, unhealed.
+
+The scripts on the nodes act; this follows them, maps their times to the run's clock by an offset measured right
+before, asks for an account of its own (`verify`), and writes each state to the journal. A fault with several scripts has
+reached a state when all of them have; when one of them cannot strike, the others are healed at once. Whatever ends this
+early (a signal, a cancellation) heals first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rig.clock import Clock
+from rig.errors import NodeError
+from rig.injection.act import Progress, Watcher
+from rig.injection.aim import Aim, AimContext, CannotAim, resolve
+from rig.injection.outcome import detail, evidence, outcome
+from rig.injection.schedule import Planned
+from rig.injection.verify import Account, Outside, look_at_processes
+from rig.journal.records import AnyRecord, ClockOffset, FaultChanged, FaultState, Finding, NodeMemory
+from rig.nodes.inspect import Inspection, inspect
+from rig.nodes.offset import Offset, measure
+
+HEAL_NOW_S = 40.0  # bound of an early heal; it takes well under 2 s when the nodes answer and exo starts as usual
+SYNC_LEAD_S = 2.0  # several scripts prepare for so long, then strike at the same moment
+_ORDER: tuple[FaultState, ...] = ("leased", "struck", "holding")
+
+
+class Recorder(Clock, Protocol):
+    """The journal, as far as a fault needs it."""
+
+    def write(self, record: AnyRecord) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Who strikes: goes into the lease, for people who find one."""
+
+    run: str
+    owner: str
+
+
+@dataclass
+class Fault:
+    """Use once: `await fault.run(stop)` returns the last state. `state` and `aim` may be read at any time."""
+
+    planned: Planned
+    context: AimContext
+    journal: Recorder
+    identity: Identity
+    state: FaultState = "planned"
+    aim: Aim | None = None
+    struck_t: float | None = None
+    healed_t: float | None = None
+    _watchers: list[Watcher] = field(default_factory=list[Watcher])
+    _offsets: dict[str, Offset] = field(default_factory=dict[str, Offset])
+    _accounts: list[Account] = field(default_factory=list[Account])
+    _verifying: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    _outside: Outside | None = None
+    _healing: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
+        run = re.sub(r"[^A-Za-z0-9._-]", "-", self.identity.run).lstrip("._-")[:32] or "run"
+        self.id = f"{run}.{self.planned.index if self.planned.index >= 0 else 'hand'}.{secrets.token_hex(3)}"
+
+    async def run(self, stop: asyncio.Event) -> FaultState:
+        """Strikes, holds and heals. When `stop` is set the hold ends early. Never raises NodeError."""
+        self._write("planned", self.journal.now())
+        try:
+            self.aim = aim = await resolve(self.planned, self.context)
+            await self._prepare(aim)
+        except CannotAim as exc:
+            return self._end("skipped", str(exc))
+        except NodeError as exc:
+            return self._end("skipped", f"nothing was struck: {exc}")
+        if stop.is_set():
+            return self._end("skipped", "the run was stopped before the strike")
+        acting = asyncio.create_task(self._act(aim))
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({acting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not acting.done():
+                self._heal_early()
+            await acting
+        except asyncio.CancelledError:
+            await self._heal_before_leaving(acting)
+            raise
+        finally:
+            stopping.cancel()
+            for task in self._verifying:
+                task.cancel()
+        return await self._conclude(aim)
+
+    async def _prepare(self, aim: Aim) -> None:
+        """Offsets and, for a partition, who can reach whom: right before the strike. Raises NodeError."""
+        for text in aim.findings:
+            self.journal.write(Finding(t=self.journal.now(), code="aim", text=text, data={"fault": self.planned.index}))
+        if self.planned.kind == "partition":
+            self._outside = Outside(self.context.nodes, aim)
+        await asyncio.gather(
+            *(self._measure(act.node) for act in aim.acts),
+            self._outside.look_before() if self._outside is not None else asyncio.sleep(0),
+        )
+
+    async def _measure(self, name: str) -> None:
+        offset = await measure(self.context.nodes[name], self.journal)
+        self._offsets[name] = offset
+        self.journal.write(
+            ClockOffset(t=self.journal.now(), node=name, offset_s=offset.offset_s, error_s=offset.error_s)
+        )
+
+    async def _act(self, aim: Aim) -> None:
+        """Runs all scripts to their ends."""
+        planned = self.planned
+        self._watchers = [
+            Watcher(self.context.nodes[act.node], act, self.id, planned.hold_s, self._changed) for act in aim.acts
+        ]
+        common = {"id": self.id, "run": self.identity.run, "owner": self.identity.owner}
+        if planned.kind != "runner-kill":
+            common["hold"] = f"{planned.hold_s:.3f}"
+        at_t = self.journal.now() + SYNC_LEAD_S if len(aim.acts) > 1 else None
+        await asyncio.gather(
+            *(
+                watcher.run(common | ({} if at_t is None else {"at": f"{self._offsets[act.node].to_node(at_t):.3f}"}))
+                for watcher, act in zip(self._watchers, aim.acts, strict=True)
+            )
+        )
+
+    def _changed(self) -> None:
+        """After every event of a script: the states that all have reached are written, in order."""
+        for state in _ORDER:
+            reached = [progress.first(state) for progress in self._progress]
+            if all(reached) and (self.state == "planned" or _ORDER.index(state) > _ORDER.index(self.state)):
+                at_t, error_s = self._moment(state, last=False)
+                if state == "struck":
+                    self.struck_t = at_t
+                    self._verify(at_t)
+                self._write(state, at_t, error_s)
+        failed = [one for one in self._progress if one.end not in (None, "healed") or one.first("ineffective")]
+        if failed and len(self._progress) > 1:
+            self._heal_early()
+
+    def _verify(self, struck_t: float) -> None:
+        if self._outside is not None:
+            over_t = struck_t + self.planned.hold_s - 0.1
+            self._verify_by(self._look_from_outside(self._outside, over_t))
+        else:
+            for watcher in self._watchers:
+                self._verify_by(self._look_at(watcher))
+
+    def _verify_by(self, looking: Coroutine[None, None, None]) -> None:
+        self._verifying.add(asyncio.create_task(looking))
+
+    async def _look_at(self, watcher: Watcher) -> None:
+        self._accounts.append(await look_at_processes(watcher.conn, watcher.progress, self.planned.hold_s))
+
+    async def _look_from_outside(self, outside: Outside, over_t: float) -> None:
+        self._accounts.append(await outside.look_after(lambda: self.journal.now() < over_t and self._all_in_force()))
+
+    def _all_in_force(self) -> bool:
+        return all(one.in_force and one.first("healing") is None for one in self._progress)
+
+    def _heal_early(self) -> None:
+        if self._healing is None:
+            self._healing = asyncio.create_task(self._heal_now())
+
+    async def _heal_now(self) -> None:
+        await asyncio.gather(*(watcher.heal(HEAL_NOW_S) for watcher in self._watchers if watcher.progress.end is None))
+
+    async def _heal_before_leaving(self, acting: asyncio.Task[None]) -> None:
+        """On cancellation: heal, and see the scripts end, within bounds. A further cancellation changes nothing."""
+        if not acting.done():
+            self._heal_early()
+        both = [task for task in (self._healing, acting) if task is not None]
+        leaving = asyncio.ensure_future(asyncio.wait(both, timeout=HEAL_NOW_S + 2.0))
+        while not leaving.done():
+            try:
+                await asyncio.shield(leaving)
+            except asyncio.CancelledError:
+                continue
+        acting.cancel()
+        states = [progress.end for progress in self._progress]
+        if states and all(end is not None for end in states):
+            self._end(outcome(self._progress), detail(self._progress))
+        elif any(progress.in_force for progress in self._progress):
+            self._end("unhealed", "the run was cancelled and the nodes did not answer; they heal by themselves")
+
+    async def _conclude(self, aim: Aim) -> FaultState:
+        """The last state, after a look of our own at what the nodes hold."""
+        if self._verifying:
+            await asyncio.wait(self._verifying, timeout=6.0)
+        if self._healing is not None:
+            await self._healing
+        state, reason = outcome(self._progress), detail(self._progress)
+        if any(progress.first("leased") for progress in self._progress):
+            left = await self._left_behind(aim)
+            if left:
+                state, reason = "unhealed", "; ".join(filter(None, (left, reason)))
+        disagreeing = [account for account in self._accounts if account.says == "disagrees"]
+        if disagreeing and state == "healed":
+            state = "ineffective"
+            reason = "the script says it struck, but " + "; ".join(f"{one.node}: {one.text}" for one in disagreeing)
+        return self._end(state, reason)
+
+    async def _left_behind(self, aim: Aim) -> str:
+        """What is still there of this fault, in words; also when it cannot be known. Journals memory on the way."""
+        names = [act.node for act in aim.acts]
+        seen = await asyncio.gather(
+            *(inspect(self.context.nodes[name], "all") for name in names), return_exceptions=True
+        )
+        left: list[str] = []
+        for name, one in zip(names, seen, strict=True):
+            if isinstance(one, Inspection):
+                self.journal.write(memory_record(self.journal.now(), one, f"after fault {self.planned.index}"))
+                left += [f"{name} still has the lease" for lease in one.leases if lease.id == self.id]
+                if self.planned.kind == "freeze" and (asleep := [p for p in one.tree if p.state == "T"]):
+                    left.append(f"{name}: {len(asleep)} processes are still stopped")
+            elif isinstance(one, NodeError):
+                left.append(f"whether {name} healed is not known: {one.message}")
+            else:
+                raise one
+        return "; ".join(left)
+
+    @property
+    def _progress(self) -> list[Progress]:
+        return [watcher.progress for watcher in self._watchers]
+
+    def _end(self, state: FaultState, reason: str) -> FaultState:
+        at_t, error_s = self._moment(state, last=True)
+        if state == "healed":
+            self.healed_t = at_t
+        self._write(state, at_t, error_s, reason)
+        return state
+
+    def _moment(self, state: str, *, last: bool) -> tuple[float, float]:
+        """When the scripts entered a state, on the run's clock, with its error; now, when they did not say."""
+        times: list[tuple[float, float]] = []
+        for progress in self._progress:
+            event = progress.first(state)
+            if event is not None and (offset := self._offsets.get(progress.act.node)) is not None:
+                times.append((offset.to_run(event.node_t), offset.error_s))
+        if not times:
+            return self.journal.now(), 0.0
+        chosen = max(times) if last else min(times)
+        spread = max(times)[0] - min(times)[0]
+        return chosen[0], max(error for _, error in times) + (spread if len(times) > 1 and not last else 0.0)
+
+    def _write(self, state: FaultState, at_t: float, error_s: float = 0.0, reason: str = "") -> None:
+        self.state = state
+        aim = self.aim
+        self.journal.write(
+            FaultChanged(
+                t=self.journal.now(),
+                fault=self.planned.index,
+                fault_kind=self.planned.kind,
+                state=state,
+                aim=self.planned.aim,
+                nodes=list(aim.nodes) if aim else [],
+                processes_hit=list(aim.processes_hit) if aim else [],
+                model=aim.model if aim else self.planned.model,
+                hold_s=self.planned.hold_s,
+                clients_cut=list(aim.clients_cut) if aim else [],
+                at_t=at_t,
+                at_error_s=error_s,
+                reason=reason,
+                evidence=evidence(self.id, self._progress, self._accounts, aim) if state != "planned" else {},
+            )
+        )
+
+
+def memory_record(t: float, seen: Inspection, when: str) -> NodeMemory:
+    return NodeMemory(
+        t=t,
+        node=seen.node,
+        when=when,
+        available_bytes=seen.mem_available_bytes,
+        wired_bytes=seen.mem_wired_bytes,
+    )
