@@ -1,10 +1,10 @@
 """Which failures are the model's, and which fault they belong to.
 
 A failure of the model is a request or probe that did not complete, except: one whose own node was faulted, one sent to
-a restarted node that had not caught up (both only while the fault leaves another entry node), one that is void, one that
-belongs to an earlier fault, and a probe that met the rig's limit between two loaded requests of the same model and node
-that were served (a queue of the rig's making). Its moment is its end; where a deadline of the rig's made the end, the
-moment its progress stopped.
+a restarted node that had not caught up (both only while the fault leaves another entry node), one that is void, one
+that belongs to an earlier fault, and a probe that met the rig's limit between two loaded requests of the same model and
+node that were served (a queue of the rig's making). Its moment is its end; where a deadline of the rig's made the end,
+the moment its progress stopped.
 """
 
 from __future__ import annotations

@@ -1,0 +1,125 @@
+"""Counts of requests, and how long they took, in memory that does not grow with their number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from rig.journal.records import How, RequestEnded
+from rig.load.sketch import GapSketch, LogSketch
+
+PERCENTILES: Final = (0.5, 0.9, 0.99)
+
+
+@dataclass(slots=True)
+class Counts:
+    """started = completed + error + lost + void + unfinished, always. `exposed`, `own_node` and `own_rejoining` are
+    marks beside the outcome; a request is one of the last two at most."""
+
+    started: int = 0
+    completed: int = 0
+    error: int = 0
+    lost: int = 0
+    void: int = 0
+    unfinished: int = 0
+    exposed: int = 0
+    own_node: int = 0
+    own_rejoining: int = 0
+    lost_own_node: int = 0
+    lost_own_rejoining: int = 0
+    hung: int = 0
+    overdue: int = 0
+    truncated: int = 0
+    empty: int = 0
+
+    @property
+    def lost_not_own_node(self) -> int:
+        """The headline: neither a result nor an error, and the own node was not faulted."""
+        return self.lost - self.lost_own_node
+
+    @property
+    def lost_without_deadlines(self) -> int:
+        """Lost, leaving out what only the rig's own deadlines made so."""
+        return self.truncated + self.empty
+
+    @property
+    def balanced(self) -> bool:
+        return self.started == self.completed + self.error + self.lost + self.void + self.unfinished
+
+    @property
+    def excluded_share(self) -> float:
+        """How much of what was started the headline leaves out: own node and void."""
+        return (self.own_node + self.void) / self.started if self.started else 0.0
+
+    def how(self) -> dict[How, int]:
+        return {"hung": self.hung, "overdue": self.overdue, "truncated": self.truncated, "empty": self.empty}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """p50, p90, p99 in seconds: of the good requests, and with every failure counted as infinite."""
+
+    count: int
+    good: tuple[float | None, ...]
+    with_failures: tuple[float | None, ...]  # inf where the quantile is a failure
+
+
+@dataclass(slots=True)
+class Latencies:
+    """TTFT and inter-token time of streams, end-to-end time of all, gaps between chunks; 2 % relative error."""
+
+    ttft: LogSketch = field(default_factory=LogSketch)
+    itl: LogSketch = field(default_factory=LogSketch)
+    e2el: LogSketch = field(default_factory=LogSketch)
+    chunk_gap: GapSketch = field(default_factory=GapSketch)
+    good: int = 0
+    good_streamed: int = 0
+    failed: int = 0
+    failed_streamed: int = 0
+    tokens: int = 0
+    gap_max_s: float = 0.0
+
+    def add(self, end: RequestEnded, *, from_t: float, streamed: bool) -> None:
+        """`from_t` is the start, or when it was due to start where arrivals do not wait for answers."""
+        self.tokens += end.usage_tokens or end.tokens
+        self.chunk_gap.merge(end.gaps.sketch)
+        self.gap_max_s = max(self.gap_max_s, end.gaps.max_s)
+        if end.outcome != "completed":
+            self.failed += 1
+            self.failed_streamed += streamed
+            return
+        self.good += 1
+        self.e2el.add(end.ended_t - from_t)
+        if not streamed:
+            return
+        self.good_streamed += 1
+        if end.first_token_t is not None:
+            self.ttft.add(end.first_token_t - from_t)
+            tokens = end.usage_tokens or end.tokens
+            if end.last_token_t is not None and tokens > 1:
+                self.itl.add((end.last_token_t - end.first_token_t) / (tokens - 1))
+
+    def quantiles(self) -> dict[str, Quantiles]:
+        return {
+            "ttft": _quantiles(self.ttft, self.failed_streamed),
+            "itl": _quantiles(self.itl, self.failed_streamed),
+            "e2el": _quantiles(self.e2el, self.failed),
+        }
+
+
+def _quantiles(sketch: LogSketch, failed: int) -> Quantiles:
+    count = sum(sketch.counts.values())
+    return Quantiles(count, tuple(sketch.quantiles(PERCENTILES)), tuple(with_infinite(sketch, failed, PERCENTILES)))
+
+
+def with_infinite(sketch: LogSketch, infinite: int, shares: Sequence[float]) -> list[float | None]:
+    """Quantiles of the sketch and of so many values that never ended."""
+    count = sum(sketch.counts.values())
+    total = count + infinite
+    found: list[float | None] = []
+    for share in shares:
+        rank = max(1, math.ceil(share * total))
+        found.append(None if not total else math.inf if rank > count else sketch.quantile(rank / count))
+    return found

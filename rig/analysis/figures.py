@@ -1,0 +1,43 @@
+"""Medians and worst cases of times some of which never ended. Pure.
+
+What did not end is not dropped: it counts as longer than everything that did. Where a figure falls on one, it says only
+that it is above the time for which that one was watched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Seconds; `above`: more than that, how much more is not known."""
+
+    value_s: float
+    above: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    count: int
+    median: Figure | None
+    p90: Figure | None
+    worst: Figure | None
+
+
+def distribution(ended: Sequence[float], not_ended: Sequence[float] = ()) -> Distribution:
+    """`ended` are durations in seconds, `not_ended` how long those that never ended were watched."""
+    figures = [Figure(value) for value in sorted(ended)] + [Figure(value, above=True) for value in sorted(not_ended)]
+    if not figures:
+        return Distribution(0, None, None, None)
+    return Distribution(len(figures), _median(figures), figures[math.ceil(0.9 * len(figures)) - 1], figures[-1])
+
+
+def _median(figures: Sequence[Figure]) -> Figure:
+    """The mean of the two in the middle; above the lower one's value when one of them never ended."""
+    low, high = figures[(len(figures) - 1) // 2], figures[len(figures) // 2]
+    if low.above or high.above:
+        return Figure(low.value_s if low is high or low.above else max(low.value_s, high.value_s), above=True)
+    return Figure((low.value_s + high.value_s) / 2)

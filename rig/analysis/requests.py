@@ -1,0 +1,242 @@
+"""The tally of requests: what became of each, and how it stood to the faults. Memory does not grow with the run.
+
+A request that ended waits (as a small object) until nothing that could still be written would change how it is counted:
+a strike, a heal or a recovery that belongs to its time. Then it is counted and forgotten; only lost ones are listed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from rig.analysis.attempts import Attempt
+from rig.analysis.context import Context
+from rig.analysis.counts import Counts, Latencies
+from rig.analysis.decision import Recovery
+from rig.analysis.faults import Window
+from rig.journal.records import How, RequestEnded, RequestStarted
+
+MAX_LISTED: Final = 200
+
+Own = Literal["node", "rejoining"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A request with neither a result nor an error."""
+
+    id: str
+    how: How
+    model: str
+    entry: str
+    streamed: bool
+    started_t: float
+    stalled_t: float
+    ended_t: float
+    own: Own
+    fault: int | None
+    evidence: str
+
+
+@dataclass(slots=True)
+class FaultCounts:
+    """Of the requests of the load: exposed to this fault, and the failures that are attributed to it."""
+
+    exposed: int = 0
+    error: int = 0
+    lost: int = 0
+    lost_own_node: int = 0
+
+
+@dataclass(slots=True)
+class Tally:
+    """The result. `calm` counts requests that were neither exposed nor own-node nor own-rejoining."""
+
+    total: Counts = field(default_factory=Counts)
+    calm: Counts = field(default_factory=Counts)
+    baseline: Counts = field(default_factory=Counts)
+    by_model: dict[str, Counts] = field(default_factory=dict[str, Counts])
+    by_entry: dict[str, Counts] = field(default_factory=dict[str, Counts])
+    by_streamed: dict[str, Counts] = field(default_factory=dict[str, Counts])
+    by_fault: dict[int, FaultCounts] = field(default_factory=dict[int, FaultCounts])
+    latencies: Latencies = field(default_factory=Latencies)
+    latencies_by_model: dict[str, Latencies] = field(default_factory=dict[str, Latencies])
+    listed: list[Lost] = field(default_factory=list[Lost])
+    damaged: int = 0
+    unclean: int = 0
+    damaged_ids: list[str] = field(default_factory=list[str])
+
+
+class RequestTally:
+    """Of one source, load or probe. Feed `started` and `ended`, call `settle` now and then and `finish` at the end."""
+
+    def __init__(self, context: Context) -> None:
+        self.result = Tally()
+        self._context = context
+        self._pending: deque[Attempt] = deque()
+        self._spans = Spans()
+
+    def started(self, record: RequestStarted) -> None:
+        self.result.total.started += 1
+        for counts in self._groups(record.model, record.entry, record.streamed):
+            counts.started += 1
+
+    def ended(self, attempt: Attempt, record: RequestEnded) -> None:
+        self._pending.append(attempt)
+        from_t = attempt.planned_t if self._context.settings.open_loop else attempt.started_t
+        result = self.result
+        result.latencies.add(record, from_t=from_t, streamed=attempt.streamed)
+        by_model = result.latencies_by_model.setdefault(attempt.model, Latencies())
+        by_model.add(record, from_t=from_t, streamed=attempt.streamed)
+        result.unclean += record.unclean_end is not None
+        if record.damaged is not None:
+            result.damaged += 1
+            if len(result.damaged_ids) < MAX_LISTED:
+                result.damaged_ids.append(record.id)
+
+    def settle(self, before_t: float, recoveries: list[Recovery], baseline: Window | None) -> None:
+        """Count what ended before `before_t`. `recoveries` are those decided so far (the list may only have grown).
+
+        `baseline` is the time of load without faults, in which nothing may be lost.
+        """
+        self._spans.take(recoveries)
+        while self._pending and self._pending[0].ended_t < before_t:
+            self._count(self._pending.popleft(), baseline)
+
+    def unfinished(self, record: RequestStarted) -> None:
+        self.result.total.unfinished += 1
+        for counts in self._groups(record.model, record.entry, record.streamed):
+            counts.unfinished += 1
+
+    def _groups(self, model: str, entry: str, streamed: bool) -> list[Counts]:  # noqa: FBT001 (a key like the others)
+        result = self.result
+        return [
+            result.by_model.setdefault(model, Counts()),
+            result.by_entry.setdefault(entry, Counts()),
+            result.by_streamed.setdefault("streamed" if streamed else "not streamed", Counts()),
+        ]
+
+    def _count(self, attempt: Attempt, baseline: Window | None) -> None:
+        windows, result = self._context.windows, self.result
+        own: Own = "node" if windows.own_node(attempt) else "rejoining" if windows.rejoining(attempt) else None
+        void = self._context.stalls.voids(attempt) is not None
+        met = self._met(attempt)
+        groups = [result.total, *self._groups(attempt.model, attempt.entry, attempt.streamed)]
+        extra: list[Counts] = []
+        if not met and own is None:
+            extra.append(result.calm)
+        if baseline is not None and not met and baseline.from_t <= attempt.started_t < baseline.to_t:
+            extra.append(result.baseline)
+        for counts in extra:
+            counts.started += 1
+        for counts in (*groups, *extra):
+            _add(counts, attempt, own, exposed=bool(met), void=void)
+        if void or attempt.ok:
+            return
+        fault = self._attributed(attempt)
+        if fault is not None:
+            self._blame(result.by_fault.setdefault(fault, FaultCounts()), attempt, own)
+        if attempt.outcome == "lost" and len(result.listed) < MAX_LISTED:
+            result.listed.append(_lost(attempt, own, fault))
+
+    def _met(self, attempt: Attempt) -> set[int]:
+        """The effective faults it was exposed to: in flight at their strike, or started in an outage of its model."""
+        faults = self._context.faults
+        first = bisect_left(faults.strikes, attempt.started_t)
+        last = bisect_right(faults.strikes, attempt.ended_t)
+        met = {fault.number for fault in faults.struck[first:last] if fault.effective}
+        met |= self._spans.outages_at(attempt.model, attempt.started_t)
+        for number in met:
+            self.result.by_fault.setdefault(number, FaultCounts()).exposed += 1
+        return met
+
+    def _attributed(self, attempt: Attempt) -> int | None:
+        """Decided with the recovery of its model; else the fault that struck its own node."""
+        if attempt.fault is not None:
+            return attempt.fault
+        for fault in self._context.faults.around(attempt.stalled_t, attempt.ended_t):
+            if fault.effective and attempt.entry in (*fault.processes_hit, *fault.clients_cut):
+                return fault.number
+        return None
+
+    def _blame(self, counts: FaultCounts, attempt: Attempt, own: Own) -> None:
+        if attempt.outcome == "lost":
+            counts.lost += 1
+            counts.lost_own_node += own == "node"
+        else:
+            counts.error += 1
+
+
+class Spans:
+    """Outages by model, for asking which were going on at a moment. One entry a recovery."""
+
+    def __init__(self) -> None:
+        self._taken = 0
+        self._by_model: dict[str, list[Recovery]] = {}
+        self._strikes: dict[str, list[float]] = {}
+        self._longest_s = 0.0
+
+    def take(self, recoveries: list[Recovery]) -> None:
+        for recovery in recoveries[self._taken :]:
+            if recovery.affected:
+                spans = self._by_model.setdefault(recovery.model, [])
+                spans.append(recovery)
+                spans.sort(key=lambda span: span.strike_t)
+                self._strikes[recovery.model] = [span.strike_t for span in spans]
+                self._longest_s = max(self._longest_s, outage_end_t(recovery) - recovery.strike_t)
+        self._taken = len(recoveries)
+
+    def outages_at(self, model: str, at_t: float) -> set[int]:
+        strikes = self._strikes.get(model, [])
+        first = bisect_left(strikes, at_t - self._longest_s)
+        last = bisect_right(strikes, at_t)
+        return {span.fault for span in self._by_model.get(model, [])[first:last] if at_t <= outage_end_t(span)}
+
+
+def outage_end_t(recovery: Recovery) -> float:
+    return recovery.strike_t + recovery.outage_s
+
+
+def _add(counts: Counts, attempt: Attempt, own: Own, *, exposed: bool, void: bool) -> None:
+    counts.exposed += exposed
+    counts.own_node += own == "node"
+    counts.own_rejoining += own == "rejoining"
+    if void:
+        counts.void += 1
+        return
+    match attempt.outcome:
+        case "completed":
+            counts.completed += 1
+        case "error":
+            counts.error += 1
+        case "lost":
+            counts.lost += 1
+            counts.lost_own_node += own == "node"
+            counts.lost_own_rejoining += own == "rejoining"
+            match attempt.how:
+                case "overdue":
+                    counts.overdue += 1
+                case "truncated":
+                    counts.truncated += 1
+                case "empty":
+                    counts.empty += 1
+                case "hung" | None:
+                    counts.hung += 1
+
+
+def _lost(attempt: Attempt, own: Own, fault: int | None) -> Lost:
+    return Lost(
+        id=attempt.id,
+        how=attempt.how or "hung",
+        model=attempt.model,
+        entry=attempt.entry,
+        streamed=attempt.streamed,
+        started_t=attempt.started_t,
+        stalled_t=attempt.stalled_t,
+        ended_t=attempt.ended_t,
+        own=own,
+        fault=fault,
+        evidence=attempt.evidence,
+    )
