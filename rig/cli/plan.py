@@ -85,25 +85,26 @@ def _show(
     from rich.console import Console
 
     console = Console(highlight=False)
-    names = ", ".join(nodes.names())
-    console.print(f"Fault plan {fault_plan.name}, seed {seed}, {duration_text(length_s)} on {names}", markup=False)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
+    say(f"Fault plan {fault_plan.name}, seed {seed}, {duration_text(length_s)} on {', '.join(nodes.names())}")
     if assumed:
-        console.print("No inventory given: planned for the three nodes of the embedded cluster, at pace 1.")
+        say("No inventory given: planned for the three nodes of the embedded cluster, at pace 1.")
     elif pace != 1:
-        console.print(f"Emulated nodes at pace {pace:g}: durations are given as they will pass.")
+        say(f"Emulated nodes at pace {pace:g}: durations are given as they will pass.")
     baseline = duration_text(fault_plan.baseline)
     if not found:
-        console.print(
-            f"No fault fits: the first {baseline} go without, and the end of a run is kept for its last requests."
-        )
+        say(f"No fault fits: {baseline} go without any, and the end of a run is kept for its last requests.")
         return
     console.print(_table(found))
     if len(found) > _ROWS_MAX:
-        console.print(f"… and {len(found) - _ROWS_MAX} more; --json lists all.")
-    console.print(
-        f"Expected: {len(found)} faults, after {baseline} without any. Times are estimates: a fault takes its"
+        say(f"… and {len(found) - _ROWS_MAX} more; --json lists all.")
+    say(
+        f"Expected: {len(found)} faults, after {baseline} without any. Times are estimates: a gap begins "
+        "when the recovery from the fault before has ended."
     )
-    console.print("hold and the recovery of the cluster, and the next gap begins when that is over.")
 
 
 def _table(found: list[Expected]) -> Table:

@@ -22,10 +22,10 @@ _EXPECTED: Mapping[str, str] = {
     "list_type": "expected a list",
     "dict_type": "expected keys under it",
     "model_type": "expected keys under it",
-    "greater_than": "expected more than {gt}",
-    "greater_than_equal": "expected at least {ge}",
-    "less_than": "expected less than {lt}",
-    "less_than_equal": "expected at most {le}",
+    "greater_than": "expected more than {gt:g}",
+    "greater_than_equal": "expected at least {ge:g}",
+    "less_than": "expected less than {lt:g}",
+    "less_than_equal": "expected at most {le:g}",
 }
 
 

@@ -6,6 +6,7 @@ editable install) they are the top-level folders of the repository. Node scripts
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -40,14 +41,13 @@ def find(name_or_path: str, folder: Folder) -> Path:
     A name `chat` is looked for as `./workloads/chat.yaml`, `./chat.yaml`, then among the stock files. Raises
     ConfigError listing the names there are.
     """
-    path = Path(name_or_path).expanduser()
+    path = Path(os.path.expanduser(name_or_path))
     if path.is_file():
         return path
-    if path.is_dir() and _looks_like_path(name_or_path):
-        raise ConfigError("is a folder, not a file", file=name_or_path)
-    if _looks_like_path(name_or_path) or path.exists():
+    if _looks_like_path(name_or_path):
+        what = "is a folder, not a file" if path.is_dir() else "not a regular file" if path.exists() else "no such file"
         raise ConfigError(
-            "no such file" if not path.exists() else "not a regular file",
+            what,
             file=name_or_path,
             remedy=f"give the path of a {SINGULAR[folder]} file, or a name: {_listed(folder)}",
         )
