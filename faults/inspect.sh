@@ -1,0 +1,118 @@
+#!/bin/sh
+# What is on this node: read-only, but for RIG_DIR/tree, the record by which orphans are told later.
+# Keys: rig_dir [what home pidfile match log pids sudo]. Answers `key=value` lines; docs/node-scripts.md lists them.
+case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
+# shellcheck source=faults/lib.sh
+. "$here/lib.sh"
+
+parse_args 'rig_dir what id run owner home pidfile match log pids sudo hold' "$@"
+what=${what:-all}
+case $what in all | clock | tree | master | leases | procs) ;; *) usage 'what: all, clock, tree, master, leases or procs' ;; esac
+log=${log:-${home:+$home/exo_log/exo.log}}
+
+say() { printf '%s=%s\n' "$1" "$2"; }
+
+say_clock() {
+	now && from_ms "$R" && say clock "$R"
+}
+
+say_lines() { # KEY LINES
+	printf '%s' "$2" | sed "s/^/$1=/"
+}
+
+say_tree() {
+	if [ "$have_main" = 1 ]; then
+		tree_find "$main_pid"
+		tree_record
+		say_lines proc "$tree_lines"
+	fi
+	tree=
+	orphans_find
+	say_lines orphan "$orphans"
+}
+
+say_main() {
+	have_main=0
+	[ -n "$match" ] && [ -n "$pidfile" ] && main_find || return 0
+	have_main=1
+	say main_pid "$main_pid"
+	say main_start "$main_start"
+	say main_cmd "$main_cmd"
+}
+
+# The last master line counts: of itself (a claim) or of another. Looked for in the last megabyte first, for logs grow.
+say_master() {
+	pattern='promoting self|maintaining self|demoting self|elected master'
+	line='' claim=''
+	if [ -f "$log" ]; then
+		line=$(tail -c 1048576 "$log" | grep -E -e "$pattern" | tail -n 1)
+		[ -n "$line" ] || line=$(grep -E -e "$pattern" "$log" | tail -n 1)
+		case $line in '') ;; *'promoting self'* | *'maintaining self'*) claim=1 ;; *) claim=0 ;; esac
+		say exo_log_bytes "$(wc -c <"$log" | tr -d ' ')"
+	fi
+	say master_log "$line"
+	say master_claim "$claim"
+	[ "$have_main" = 1 ] || return 0
+	has_file=0
+	! open_files "$main_pid" | grep -q '/event_log/master/events\.bin$' || has_file=1
+	say master_files "$has_file"
+}
+
+say_leases() {
+	lease_files
+	while IFS= read -r file; do
+		[ -z "$file" ] || (say_lease "$file")
+	done <<-END
+		$R
+	END
+	[ ! -f "$rig_dir/lock" ] || say_lines lock "$(cat "$rig_dir/lock" 2>/dev/null)$nl"
+}
+
+say_lease() {
+	lease_read "$1" || { [ ! -f "$1" ] || say lease "${1##*/}|unreadable|||||||"; return; }
+	same=0 alive=0
+	boot_id_now
+	[ "$boot_id" != "$R" ] || same=1
+	[ "$same" = 0 ] || ! script_alive || alive=1
+	say lease "$id|$kind|$(printf '%s|%s' "$owner" "$run" | tr -d '\n' | awk -F'|' '{ gsub(/\|/, "/") } { print $1 "|" $2 }')|$started|$deadline|$phase|$same|$alive"
+}
+
+say_machine() {
+	memory_read
+	say mem_available "$mem_available"
+	[ -z "$mem_wired" ] || say mem_wired "$mem_wired"
+	say disk_free "$(df -Pk "$rig_dir" 2>/dev/null | awk 'NR == 2 { printf "%.0f", $4 * 1024 }')"
+	uid=$(id -u)
+	say uid "$uid"
+	allowed=0
+	case $filter_kind in nft) filter_command=nft filter_try='list tables' ;; *) filter_command=pfctl filter_try=-E ;; esac
+	# shellcheck disable=SC2086 # words
+	if [ "$uid" = 0 ] || sudo -n -l "$filter_command" $filter_try </dev/null >/dev/null 2>&1; then allowed=1; fi
+	say sudo_filter "$allowed"
+	for tool in nc perl lsof ss; do say "have_$tool" "$(command -v "$tool")"; done
+	say have_filter "$(command -v "$filter_command")"
+}
+
+say_clock
+case $what in all | clock)
+	boot_id_now
+	say boot_id "$R"
+	say os "$os"
+	;;
+esac
+case $what in all | tree | master) say_main ;; esac
+case $what in all | tree) say_tree ;; esac
+case $what in all | master) say_master ;; esac
+case $what in all | leases) say_leases ;; esac
+case $what in procs)
+	ps_table | awk -v pids=" $pids " 'index(pids, " " $1 " ")' | while read -r pid ppid state begun command; do
+		if [ "$os" = Linux ]; then
+			proc_read "$pid" || continue
+			begun=$P_start
+		fi
+		say proc "$pid|$ppid|$begun|$state|$command"
+	done
+	;;
+esac
+case $what in all) say_machine ;; esac
+exit 0

@@ -1,0 +1,118 @@
+#!/bin/sh
+# Cut this node off from `peers`: their packets are dropped, IPv4 and IPv6, for `hold` seconds. The controller's SSH passes.
+# Keys: id run owner rig_dir hold peers [direction ports clients api_port sudo at also]. docs/node-scripts.md shows the rules.
+case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
+# shellcheck source=faults/lib.sh
+. "$here/lib.sh"
+# shellcheck source=faults/undo.sh
+. "$here/undo.sh"
+
+parse_args 'id run owner rig_dir hold at also home pidfile match sudo peers direction ports clients api_port' "$@"
+require_fault
+kind=partition
+direction=${direction:-both}
+case $direction in both | in | out) ;; *) usage 'direction: both, in or out' ;; esac
+ports=${ports:-52415 52414}
+numbers_or_usage ports "$ports"
+numbers_or_usage api_port "$api_port"
+[ -z "$clients" ] || [ -n "$api_port" ] || usage 'clients need api_port'
+# The words of a list, and nothing that a rule file could take for more than an address.
+for address in $peers $clients; do
+	case ${address%%%*} in '' | *[!0-9A-Fa-f.:]*) usage "not an address: $address" ;; esac
+	case $address in *%*) case ${address#*%} in '' | *[!A-Za-z0-9._-]*) usage "not an address: $address" ;; esac ;; esac
+	case $address in 127.* | ::1 | ::1%* | fe80::1%lo*) usage "an address of this node itself: $address" ;; *:* | *.*.*.*) ;; *) usage "not an address: $address" ;; esac
+done
+[ -n "$peers" ] || usage 'peers are needed'
+
+# family_probes FAMILY LIST -> R: those of that family.
+family_probes() {
+	probes_of=
+	for probe in $2; do
+		family_of "${probe%,*}"
+		[ "$R" != "$1" ] || probes_of="$probes_of${probes_of:+ }$probe"
+	done
+	R=$probes_of
+}
+
+# probe_list -> R: every peer address at every port, at most 32.
+probe_list() {
+	listed_probes='' probe_count=0
+	for probe_port in $ports; do
+		for address in $peers; do
+			probe_count=$((probe_count + 1))
+			[ "$probe_count" -gt 32 ] || listed_probes="$listed_probes${listed_probes:+ }$address,$probe_port"
+		done
+	done
+	R=$listed_probes
+}
+
+# judge: each family that could be probed beforehand must be silent now, and the rule must have counted its packets: silence alone
+# may have another cause. -> cut, unproved; R: why the cut is not proved, or empty.
+judge() {
+	cut='' unproved='' why=''
+	for family in 4 6; do
+		family_probes "$family" "$probes" && before=$R
+		family_probes "$family" "$answered" && still=$R
+		[ "$family" = 4 ] && counted=$packets4 || counted=$packets6
+		if [ -z "$before" ]; then
+			family_probes "$family" "$all_probes"
+			[ -z "$R" ] || unproved="$unproved${unproved:+ }ipv$family"
+		elif [ -n "$still" ]; then
+			why="$why${why:+; }ipv$family still answers: $still"
+		elif [ "$counted" = 0 ]; then
+			why="$why${why:+; }ipv$family is silent, but the rule counted no packets"
+		else
+			cut="$cut${cut:+ }ipv$family"
+		fi
+	done
+	R=$why
+}
+
+evidence() {
+	if [ "$filter_kind" = pf ]; then note anchor com.apple/rig; else note table "$table"; fi
+	note packets $((packets4 + packets6))
+	note cut "$cut"
+	note unproved "$unproved"
+	note probes "$(printf '%s\n' "$probes" | wc -w | tr -d ' ')"
+	clients_cut=0
+	[ -z "$clients" ] || clients_cut=1
+	case " $peers " in *" ${controller:-none} "*) clients_cut=1 ;; esac # its SSH passes, its requests do not
+	note clients_cut "$clients_cut"
+}
+
+R=$(printf '%s' "$id" | tr -c 'A-Za-z0-9_' '_')
+table=rig_$R
+controller_read
+filter_ready || skip "$R"
+probe_list && all_probes=$R
+# shellcheck disable=SC2086 # a list of probes
+probe_all $all_probes
+probes=$answered
+[ -n "$probes" ] || skip "no peer answers at the ports $ports: a cut could not be proved"
+begin
+phase=struck
+if filter_load; then
+	now
+	struck_ms=$R
+	# shellcheck disable=SC2086
+	probe_all $probes
+	if filter_counts; then
+		judge
+		evidence
+	else
+		R='the rule is not there'
+	fi
+	if [ -z "$R" ]; then
+		struck "$struck_ms"
+		hold_from "$struck_ms"
+		filter_counts || ineffective 'the rule was removed during the hold by somebody else'
+	else
+		ineffective "$R"
+	fi
+else
+	load_error=$R
+	undo_partition || { note load_error "$load_error" && finish; }
+	notes=
+	skip "the rule was not loaded: $load_error"
+fi
+finish

@@ -1,0 +1,222 @@
+# shellcheck shell=sh
+# shellcheck disable=SC2034,SC2154 # the variables of a lease belong to lib.sh
+# From the lease to the undone fault, and the frame that every fault script shares: begin, then finish.
+# The undo works from the variables of a lease alone, whether the script that wrote it runs it or heal.sh does later.
+
+# shellcheck source=faults/filter.sh
+. "$here/filter.sh"
+
+# begin: write the lease, refuse when another fault is in force here, undo what a dead script left. Ends the script when not all is well.
+begin() {
+	mkdir -p "$rig_dir" 2>/dev/null && chmod go-w "$rig_dir" 2>/dev/null
+	rig_dir_safe || skip "$R"
+	mkdir -p "$rig_dir/leases" "$rig_dir/log" 2>/dev/null || skip "rig_dir: $rig_dir cannot be written"
+	[ ! -e "$rig_dir/leases/$id" ] || skip "lease $id exists already"
+	log_file=$rig_dir/log/$id.log
+	boot_id_now
+	boot_id=$R script=${0##*/} script_pid=$$
+	proc_fetch $$
+	proc_read $$ || skip "own process cannot be read"
+	script_start=$P_start
+	now
+	begin_ms=${at_ms:-$R}
+	[ "$begin_ms" -ge "$R" ] || begin_ms=$R
+	[ $((begin_ms - R)) -le 60000 ] || skip "at: more than 60 s ahead"
+	from_ms "$R" && started=$R
+	from_ms $((begin_ms + hold_ms + 2000)) && deadline=$R
+	phase=leased
+	lease_write || { phase='' && skip "the lease cannot be written in $rig_dir/leases"; }
+	others_settle
+	note kind "$kind"
+	note deadline "$deadline"
+	[ -z "$pids" ] || note pids "$pids"
+	[ -z "$stale_healed" ] || note stale_healed "$stale_healed"
+	emit leased
+	now
+	[ "$begin_ms" -le "$R" ] || hold_until "$begin_ms"
+	[ -z "$asked" ] || skip "a signal came before the strike"
+}
+
+# Our own lease stands already, so two scripts that start at once see each other (and both give way).
+others_settle() {
+	stale_healed=
+	lease_files
+	others_list=$R
+	while IFS= read -r file; do
+		[ -n "$file" ] && [ "${file##*/}" != "$id" ] || continue
+		settle_verdict=$(settle "$file")
+		case $settle_verdict in
+		healed) stale_healed="$stale_healed${stale_healed:+ }${file##*/}" ;;
+		live*) [ "$also" = 1 ] || skip "lease ${file##*/} of ${settle_verdict#live } is in force" ;;
+		*) skip "lease ${file##*/} was left by a dead script and could not be undone" ;;
+		esac
+	done <<-END
+		$others_list
+	END
+}
+
+# settle FILE, in a shell of its own: undo the lease of a dead script.
+settle() {
+	lease_read "$1" || return 0
+	if same_boot && script_alive; then
+		printf 'live %s' "$owner"
+	elif undo; then
+		rm -f "$1"
+		printf healed
+	fi
+}
+
+same_boot() {
+	boot_id_now
+	[ "$boot_id" = "$R" ]
+}
+
+# ineffective REASON: said with the notes collected so far; healing follows.
+ineffective() {
+	note reason "$1"
+	emit ineffective
+	verdict=11
+}
+
+# struck MS: the strike is proved.
+struck() {
+	now
+	from_ms "$R" && note proof_t "$R"
+	emit struck "$1"
+}
+
+# hold_from MS [SAMPLER]: hold for hold_ms from that moment.
+hold_from() {
+	from_ms $(($1 + hold_ms)) && note until "$R"
+	emit holding
+	hold_until $(($1 + hold_ms)) ${2:+"$2"}
+}
+
+# finish: heal, prove, drop the lease, end the script.
+finish() {
+	healing_why='hold over'
+	[ -z "$asked" ] || healing_why=signal
+	[ "$verdict" = 0 ] || healing_why=ineffective
+	phase=healing
+	lease_write
+	held_notes=$notes notes=
+	note why "$healing_why"
+	emit healing
+	notes=$held_notes
+	if undo; then
+		emit healed "$undone_ms"
+		lease_drop
+		emit dropped
+		logs_prune
+		exit "$verdict"
+	fi
+	emit unhealed
+	exit 12
+}
+verdict=0
+
+logs_prune() {
+	# shellcheck disable=SC2012 # our own names: letters, digits and . _ -
+	ls -t "$rig_dir/log" 2>/dev/null | tail -n +301 | while read -r old; do rm -f "$rig_dir/log/$old"; done
+}
+
+# undo: by the variables of a lease. 0 when the rig's effect is proved gone (undone_ms: when), 1 otherwise, with a reason noted.
+undo() {
+	case $kind in
+	freeze) undo_stopped ;;
+	crash) undo_stopped && undo_killed ;;
+	runner-kill) now && undone_ms=$R ;;
+	partition) undo_partition ;;
+	*) note reason "the lease is of an unknown kind" && return 1 ;;
+	esac
+}
+
+# Children first: a parent that wakes finds its children at work. Of another boot there is nobody left to wake.
+undo_stopped() {
+	if same_boot; then
+		backwards=
+		for item in $pids; do backwards="$item $backwards"; done
+		# shellcheck disable=SC2086 # a list of items
+		look $backwards
+		now
+		give_up_ms=$((R + 5000))
+		while [ -n "$is_stopped" ]; do
+			# shellcheck disable=SC2086
+			signal CONT $is_stopped
+			# shellcheck disable=SC2086
+			look $backwards
+			[ -n "$is_stopped" ] || break
+			now
+			[ "$R" -lt "$give_up_ms" ] || { note reason "still stopped:$is_stopped" && return 1; }
+			pause 20
+		done
+	fi
+	now
+	undone_ms=$R
+}
+
+# A main process runs again: the one that a supervisor started, the one we start, or the old one if it was never killed.
+undo_killed() {
+	if [ -n "$release_cmd" ]; then
+		run_command "$release_cmd"
+		now
+		give_up_ms=$((R + 8000))
+		until command_done; do
+			now
+			[ "$R" -lt "$give_up_ms" ] || break
+			pause 20
+		done
+		command_done || :
+		[ "$R" = 0 ] || note release_status "$R"
+		command_forget
+	fi
+	settle_old_main
+	if main_find; then
+		note started 0
+	else
+		note started 1
+		run_command "$start"
+		now
+		give_up_ms=$((R + 30000))
+		until main_find && [ "$main_pid:$main_start" != "$main" ]; do
+			now
+			if [ "$R" -ge "$give_up_ms" ]; then
+				command_done || :
+				note reason "no main process within 30 s of the start command (its status: $R)"
+				command_forget
+				return 1
+			fi
+			pause 50
+		done
+		command_forget
+	fi
+	if [ "$main_pid:$main_start" = "$main" ]; then note old_main "$main"; else note new_main "$main_pid:$main_start"; fi
+	now
+	undone_ms=$R
+}
+
+# A main that was sent SIGKILL may take a moment to go; it must not be taken for one that runs. A strike that was found to have no
+# effect needs no such wait.
+settle_old_main() {
+	[ "$phase" != leased ] && [ "$verdict" = 0 ] && same_boot || return 0
+	now
+	give_up_ms=$((R + 5000))
+	while [ "$R" -lt "$give_up_ms" ]; do
+		look "$main"
+		[ -z "$is_gone" ] || return 0
+		pause 50
+		now
+	done
+}
+
+undo_partition() {
+	reached=
+	if same_boot; then
+		filter_counts && note packets $((packets4 + packets6))
+		filter_remove || { note reason "$R" && return 1; }
+		reached=$probes
+	fi
+	now
+	undone_ms=$R
+	[ -z "$reached" ] || reopen
+}
