@@ -48,7 +48,10 @@ nft_ready() {
 	tables=$(filter nft list tables) || { R="nft list tables: $tables" && return 1; }
 	while read -r _ family name _; do
 		case $family.$name in inet.rig_*) ;; *) continue ;; esac
-		if ! nft_leased "$name"; then
+		if [ "$name" = "$table" ]; then
+			R="table inet $name is there already"
+			return 1
+		elif ! nft_leased "$name"; then
 			R="table inet $name is there and no lease names it"
 			return 1
 		fi

@@ -218,14 +218,14 @@ proc_fetch() {
 # proc_read PID -> P_state (one letter), P_ppid, P_start; fails when there is no such process.
 proc_read() {
 	if [ "$os" = Linux ]; then
-		{ read -r R <"/proc/$1/stat"; } 2>/dev/null || return 1
+		{ read -r P_line <"/proc/$1/stat"; } 2>/dev/null || return 1
 		# shellcheck disable=SC2086 # fields; the command before the last parenthesis may contain anything
-		set -- ${R##*) }
+		set -- ${P_line##*) }
 		P_state=$1 P_ppid=$2 P_start=${20}
 	else
-		case $fetched in *"$nl$1 "*) R=${fetched#*"$nl$1 "} ;; *) return 1 ;; esac
+		case $fetched in *"$nl$1 "*) P_line=${fetched#*"$nl$1 "} ;; *) return 1 ;; esac
 		# shellcheck disable=SC2086 # fields
-		set -- ${R%%"$nl"*}
+		set -- ${P_line%%"$nl"*}
 		P_state=${1%"${1#?}"} P_ppid=$2 P_start=$3
 	fi
 }
@@ -449,6 +449,7 @@ lease_read() {
 	while IFS= read -r line; do
 		assign "${line%%=*}" "${line#*=}" || return 1
 	done <"$1"
+	case $deadline in '' | *[!0-9.]* | *.*.*) return 1 ;; esac
 	[ "$version" = 1 ] && [ "$end" = 1 ] && [ "$id" = "${1##*/}" ]
 }
 

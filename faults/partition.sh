@@ -47,7 +47,7 @@ probe_list() {
 }
 
 # judge: each family that could be probed beforehand must be silent now, and the rule must have counted its packets: silence alone
-# may have another cause. -> cut, unproved; R: why the cut is not proved, or empty.
+# may have another cause. -> cut, unproved, why (the cut is not proved; empty when it is).
 judge() {
 	cut='' unproved='' why=''
 	for family in 4 6; do
@@ -65,7 +65,6 @@ judge() {
 			cut="$cut${cut:+ }ipv$family"
 		fi
 	done
-	R=$why
 }
 
 evidence() {
@@ -100,14 +99,14 @@ if filter_load; then
 		judge
 		evidence
 	else
-		R='the rule is not there'
+		why='the rule is not there'
 	fi
-	if [ -z "$R" ]; then
+	if [ -z "$why" ]; then
 		struck "$struck_ms"
 		hold_from "$struck_ms"
 		filter_counts || ineffective 'the rule was removed during the hold by somebody else'
 	else
-		ineffective "$R"
+		ineffective "$why"
 	fi
 else
 	load_error=$R

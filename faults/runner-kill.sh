@@ -116,11 +116,11 @@ signal KILL "$victim"
 now
 struck_ms=$R
 deadline_ms=$((R + 5000))
-look "$victim"
-while [ -z "$is_gone" ] && [ "$R" -lt "$deadline_ms" ]; do
-	pause 10
+while :; do
 	look "$victim"
 	now
+	[ -z "$is_gone" ] && [ "$R" -lt "$deadline_ms" ] || break
+	pause 10
 done
 note pids "$victim"
 note main "$main"
