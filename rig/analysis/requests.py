@@ -63,7 +63,8 @@ class Tally:
     by_fault: dict[int, FaultCounts] = field(default_factory=dict[int, FaultCounts])
     latencies: Latencies = field(default_factory=Latencies)
     latencies_by_model: dict[str, Latencies] = field(default_factory=dict[str, Latencies])
-    listed: list[Lost] = field(default_factory=list[Lost])
+    listed: list[Lost] = field(default_factory=list[Lost])  # lost, own node not faulted; the first 200
+    listed_own: list[Lost] = field(default_factory=list[Lost])  # lost, own node faulted; the first 200
     damaged: int = 0
     unclean: int = 0
     damaged_ids: list[str] = field(default_factory=list[str])
@@ -138,8 +139,9 @@ class RequestTally:
         fault = self._attributed(attempt)
         if fault is not None:
             self._blame(result.by_fault.setdefault(fault, FaultCounts()), attempt, own)
-        if attempt.outcome == "lost" and len(result.listed) < MAX_LISTED:
-            result.listed.append(_lost(attempt, own, fault))
+        listed = result.listed_own if own == "node" else result.listed
+        if attempt.outcome == "lost" and len(listed) < MAX_LISTED:
+            listed.append(_lost(attempt, own, fault))
 
     def _met(self, attempt: Attempt) -> set[int]:
         """The effective faults it was exposed to: in flight at their strike, or started in an outage of its model."""

@@ -1,0 +1,165 @@
+"""A journal, read once from front to back, to everything that is said of the run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from rig.analysis.decision import Recovery
+from rig.analysis.faults import Fault, Window
+from rig.analysis.keeper import Double, InstanceWatch
+from rig.analysis.kinds import KindRow, kind_rows
+from rig.analysis.recovery import RecoveryTracker
+from rig.analysis.requests import RequestTally, Tally
+from rig.analysis.settings import Settings, settings_of
+from rig.analysis.stalls import Stalls
+from rig.journal.read import ReadNotes, Run
+from rig.journal.records import (
+    ActivityDied,
+    AnyRecord,
+    FaultChanged,
+    Finding,
+    PhaseStarted,
+    Redeployed,
+    RequestEnded,
+    RequestStarted,
+    RunEnded,
+    Unwedged,
+)
+from rig.journal.run import RunInfo
+
+MAX_LISTED: Final = 200
+_EVERY: Final = 500
+
+
+@dataclass(kw_only=True)
+class Analysis:
+    """`end_t` is the time of the last record. Of `findings` and the like the first 200 are kept."""
+
+    info: RunInfo
+    settings: Settings
+    end_t: float
+    ended: RunEnded | None
+    phases: list[PhaseStarted]
+    faults: list[Fault]
+    recoveries: list[Recovery]
+    kinds: list[KindRow]
+    requests: Tally
+    probes: Tally
+    stalls: Stalls
+    orphans: int
+    repeated: int
+    redeployed: list[Redeployed]
+    unwedged: list[Unwedged]
+    findings: list[Finding]
+    finding_count: int
+    died: list[ActivityDied]
+    doubles: list[Double]
+    master_views: int
+    notes: ReadNotes
+
+    @property
+    def finished(self) -> bool:
+        return self.ended is not None and self.ended.reason == "finished"
+
+
+@dataclass
+class _Said:
+    """What records say outright."""
+
+    ended: RunEnded | None = None
+    phases: list[PhaseStarted] = field(default_factory=list[PhaseStarted])
+    redeployed: list[Redeployed] = field(default_factory=list[Redeployed])
+    unwedged: list[Unwedged] = field(default_factory=list[Unwedged])
+    findings: list[Finding] = field(default_factory=list[Finding])
+    finding_count: int = 0
+    died: list[ActivityDied] = field(default_factory=list[ActivityDied])
+
+    def feed(self, record: AnyRecord) -> None:
+        match record:
+            case RunEnded():
+                self.ended = record
+            case PhaseStarted() if len(self.phases) < MAX_LISTED:
+                self.phases.append(record)
+            case Redeployed() if len(self.redeployed) < MAX_LISTED:
+                self.redeployed.append(record)
+            case Unwedged() if len(self.unwedged) < MAX_LISTED:
+                self.unwedged.append(record)
+            case Finding():
+                self.finding_count += 1
+                if len(self.findings) < MAX_LISTED:
+                    self.findings.append(record)
+            case ActivityDied() if len(self.died) < MAX_LISTED:
+                self.died.append(record)
+            case _:
+                pass
+
+    def baseline(self) -> Window | None:
+        """From the beginning of the phase of that name to that of the next."""
+        for index, phase in enumerate(self.phases):
+            if phase.phase == "baseline":
+                later = self.phases[index + 1 : index + 2]
+                return Window(phase.t, later[0].t if later else math.inf)
+        return None
+
+
+def analyse(info: RunInfo, records: Iterable[AnyRecord], notes: ReadNotes | None = None) -> Analysis:
+    """One pass over the records, in the order of the journal. Never fails on what a journal can hold."""
+    settings = settings_of(info)
+    tracker = RecoveryTracker(settings)
+    context = tracker.context
+    tallies = {"load": RequestTally(context), "probe": RequestTally(context)}
+    watch, said = InstanceWatch(context), _Said()
+    unsettled = 0
+    for record in records:
+        attempt = tracker.feed(record)
+        if attempt is not None and isinstance(record, RequestEnded):
+            tallies[attempt.source].ended(attempt, record)
+            unsettled += 1
+        elif isinstance(record, RequestStarted):
+            tallies[record.source].started(record)
+        else:
+            watch.feed(record)
+            said.feed(record)
+        if unsettled >= _EVERY or isinstance(record, FaultChanged):
+            unsettled = 0
+            for tally in tallies.values():
+                tally.settle(tracker.settled_t(), tracker.recoveries, said.baseline())
+    recoveries = tracker.finish()
+    for tally in tallies.values():
+        tally.settle(math.inf, tracker.recoveries, said.baseline())
+    for start in tracker.pairing.in_flight.values():
+        tallies[start.source].unfinished(start)
+    faults, requests = context.faults.all(), tallies["load"].result
+    return Analysis(
+        info=info,
+        settings=settings,
+        end_t=context.now_t,
+        ended=said.ended,
+        phases=said.phases,
+        faults=faults,
+        recoveries=recoveries,
+        kinds=kind_rows(settings.plan_kinds, faults, recoveries, requests.by_fault),
+        requests=requests,
+        probes=tallies["probe"].result,
+        stalls=context.stalls,
+        orphans=tracker.pairing.orphans,
+        repeated=tracker.pairing.repeated,
+        redeployed=said.redeployed,
+        unwedged=said.unwedged,
+        findings=said.findings,
+        finding_count=said.finding_count,
+        died=said.died,
+        doubles=watch.doubles,
+        master_views=watch.judged,
+        notes=notes or ReadNotes(),
+    )
+
+
+def analyse_run(run: Run) -> Analysis:
+    """The run in a folder. Raises JournalError when its files cannot be read."""
+    analysis = analyse(run.info, run.records())
+    analysis.notes = run.notes
+    return analysis

@@ -1,0 +1,39 @@
+"""Checks of the deployments keeper."""
+
+from __future__ import annotations
+
+from rig.analysis.analyse import Analysis
+from rig.analysis.checks.check import Answer, Check, evidence
+
+
+def one_instance(analysis: Analysis) -> Answer:
+    if analysis.doubles:
+        lines = [
+            f"{double.node} at {double.seen_t:.1f} s: {double.model} has {', '.join(double.instances)}"
+            for double in analysis.doubles
+        ]
+        return Answer("fail", "a deployed model had more than one instance in the master's view", evidence(lines))
+    if not analysis.master_views:
+        return Answer("not-exercised", "no view of a master could be judged")
+    return Answer("pass", f"never more than one in {analysis.master_views} views of the master")
+
+
+def deployments_outlive_master(analysis: Analysis) -> Answer:
+    vanished = [redeployed for redeployed in analysis.redeployed if redeployed.reason == "vanished"]
+    if vanished:
+        lines = [f"at {redeployed.t:.1f} s: {redeployed.model} had to be posted again" for redeployed in vanished]
+        return Answer("fail", f"deployments vanished {len(vanished)} times", evidence(lines))
+    crashes = sum(fault.effective for fault in analysis.faults if fault.kind == "master-crash")
+    if not crashes:
+        return Answer("not-exercised", "no master was killed")
+    return Answer("pass", f"none vanished over {crashes} kills of a master")
+
+
+CHECKS = [
+    Check("one-instance-per-model", "a master never has two instances of a deployed model", one_instance),
+    Check(
+        "deployments-outlive-master",
+        "a deployment is still there after its master has gone",
+        deployments_outlive_master,
+    ),
+]

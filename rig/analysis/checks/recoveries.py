@@ -1,0 +1,65 @@
+"""Checks of how models came back."""
+
+from __future__ import annotations
+
+from rig.analysis.analyse import Analysis
+from rig.analysis.checks.check import Answer, Check, Status, evidence
+from rig.analysis.decision import Recovery
+
+
+def recovered(analysis: Analysis) -> Answer:
+    recoveries = analysis.recoveries
+    if not recoveries:
+        return Answer("not-exercised", "no fault took effect")
+    failed = [recovery for recovery in recoveries if recovery.recovery_class == "not recovered"]
+    if failed:
+        lines = [f"{_name(r)}: not within {r.at_least_s:.1f} s after the heal" for r in failed]
+        return Answer("fail", f"{len(failed)} of {len(recoveries)} times a model did not recover", evidence(lines))
+    censored = [recovery for recovery in recoveries if recovery.recovery_class == "censored"]
+    if 2 * len(censored) > len(recoveries):
+        lines = [f"{_name(r)}: watched for {r.at_least_s:.1f} s only" for r in censored]
+        return Answer("unknown", f"{len(censored)} of {len(recoveries)} were not seen to their end", evidence(lines))
+    cut = f" ({len(censored)} cut short)" if censored else ""
+    return Answer("pass", f"every model served again after every fault{cut}")
+
+
+def time_to_serve(analysis: Analysis) -> Answer:
+    """From intervals: it fails when even the earliest possible moment was too late."""
+    bounds = analysis.settings.bounds
+    judged = [recovery for recovery in analysis.recoveries if recovery.fault_kind in bounds and recovery.affected]
+    if not bounds:
+        return Answer("not-exercised", "the plan sets no bound")
+    if not judged:
+        return Answer("not-exercised", "no model was affected by a fault with a bound")
+    found: dict[Status, list[str]] = {"fail": [], "unknown": []}
+    for recovery in judged:
+        status, line = _within(recovery, bounds[recovery.fault_kind])
+        if status in found:
+            found[status].append(line)
+    if found["fail"]:
+        return Answer("fail", f"{len(found['fail'])} of {len(judged)} took too long", evidence(found["fail"]))
+    if found["unknown"]:
+        return Answer("unknown", "some were too close to tell", evidence(found["unknown"]))
+    return Answer("pass", f"all {len(judged)} within their bounds")
+
+
+def _within(recovery: Recovery, bound_s: float) -> tuple[Status, str]:
+    name, took_s = _name(recovery), recovery.time_to_serve_s
+    if took_s is None:
+        line = f"{name}: over {recovery.at_least_s:.1f} s, bound {bound_s:.1f} s"
+        over = recovery.at_least_s - recovery.error_s > bound_s or recovery.recovery_class == "not recovered"
+        return ("fail" if over else "pass"), line
+    line = f"{name}: {took_s:.1f} s, bound {bound_s:.1f} s (resolution {recovery.resolution_s:.2f} s)"
+    if took_s - recovery.resolution_s - recovery.error_s > bound_s:
+        return "fail", line
+    return ("unknown" if took_s - recovery.error_s > bound_s else "pass"), line
+
+
+def _name(recovery: Recovery) -> str:
+    return f"fault {recovery.fault} ({recovery.fault_kind}), {recovery.model}"
+
+
+CHECKS = [
+    Check("recovered", "every model serves again after every fault, by itself", recovered),
+    Check("time-to-serve", "models serve again within the bounds of the plan", time_to_serve),
+]

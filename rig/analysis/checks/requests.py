@@ -1,0 +1,77 @@
+"""Checks of what became of requests."""
+
+from __future__ import annotations
+
+from rig.analysis.analyse import Analysis
+from rig.analysis.checks.check import Answer, Check, evidence
+from rig.analysis.requests import Lost
+
+
+def no_request_lost(analysis: Analysis) -> Answer:
+    total = analysis.requests.total
+    if not total.started:
+        return Answer("not-exercised", "no request was sent")
+    if total.lost_not_own_node:
+        said = f"{total.lost_not_own_node} of {total.started} requests got neither a result nor an error"
+        return Answer("fail", said, evidence([describe(lost) for lost in analysis.requests.listed]))
+    if total.completed + total.error + total.lost == 0:
+        return Answer("unknown", f"none of {total.started} requests came to an end")
+    return Answer("pass", f"none of {total.started} (own node faulted: {total.lost_own_node} lost)")
+
+
+def no_probe_cut(analysis: Analysis) -> Answer:
+    """A probe that met its limit is a measurement, not a loss; one that was ended without a word is one."""
+    total = analysis.probes.total
+    if not total.started:
+        return Answer("not-exercised", "no probe was sent")
+    cut = [lost for lost in analysis.probes.listed if lost.how in ("truncated", "empty")]
+    if cut:
+        said = f"at least {len(cut)} of {total.started} probes ended cleanly without a result"
+        return Answer("fail", said, evidence([describe(lost) for lost in cut]))
+    return Answer("pass", f"none of {total.started} (at their limit: {total.hung + total.overdue})")
+
+
+def accounting(analysis: Analysis) -> Answer:
+    groups = {"load": analysis.requests.total, "probes": analysis.probes.total}
+    groups |= {f"model {name}": counts for name, counts in analysis.requests.by_model.items()}
+    groups |= {f"entry {name}": counts for name, counts in analysis.requests.by_entry.items()}
+    wrong = [
+        f"{name}: {c.started} started, {c.completed} completed + {c.error} error + {c.lost} lost + {c.void} void + "
+        f"{c.unfinished} unfinished"
+        for name, c in groups.items()
+        if not c.balanced
+    ]
+    if analysis.orphans:
+        wrong.append(f"{analysis.orphans} ends without a start")
+    if analysis.repeated:
+        wrong.append(f"{analysis.repeated} starts of a request that was in flight already")
+    if wrong:
+        return Answer("fail", "requests are unaccounted for", evidence(wrong))
+    if not any(counts.started for counts in groups.values()):
+        return Answer("not-exercised", "no request was sent")
+    return Answer("pass", "started = completed + error + lost + void + unfinished")
+
+
+def baseline_clean(analysis: Analysis) -> Answer:
+    counts = analysis.requests.baseline
+    if not any(phase.phase == "baseline" for phase in analysis.phases):
+        return Answer("not-exercised", "there was no baseline")
+    if counts.lost:
+        return Answer("fail", f"{counts.lost} of {counts.started} requests lost before the first fault")
+    if not counts.completed:
+        return Answer("unknown", "nothing was completed before the first fault")
+    return Answer("pass", f"none of {counts.started} lost before the first fault ({counts.error} errors)")
+
+
+def describe(lost: Lost) -> str:
+    """One line on a lost request."""
+    fault = "no fault near" if lost.fault is None else f"fault {lost.fault}"
+    return f"{lost.id}: {lost.how}, {lost.model} through {lost.entry} at {lost.started_t:.1f} s, {fault}"
+
+
+CHECKS = [
+    Check("no-request-lost", "every request ends with a result or an error (own node not faulted)", no_request_lost),
+    Check("no-probe-cut", "no probe ends cleanly without a result", no_probe_cut),
+    Check("accounting", "every request that was started is accounted for", accounting),
+    Check("baseline-clean", "nothing is lost before the first fault", baseline_clean),
+]

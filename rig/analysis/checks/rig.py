@@ -1,0 +1,59 @@
+"""Checks of the rig itself: whether what it says can be believed. They never fail a target; they make unknown."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rig.analysis.analyse import Analysis
+from rig.analysis.checks.check import Answer, Check, evidence
+
+MOST_VOID: Final = 0.005
+MOST_STALLED: Final = 0.01
+
+
+def run_finished(analysis: Analysis) -> Answer:
+    match analysis.ended:
+        case None:
+            return Answer("unknown", f"the run did not finish: its journal stops at {analysis.end_t:.1f} s")
+        case ended if ended.reason == "finished":
+            return Answer("pass", f"finished after {analysis.end_t:.1f} s")
+        case ended:
+            detail = f": {ended.detail}" if ended.detail else ""
+            return Answer("unknown", f"the run was {ended.reason} at {ended.t:.1f} s{detail}")
+
+
+def activities_alive(analysis: Analysis) -> Answer:
+    if analysis.died:
+        lines = [f"{died.activity} at {died.t:.1f} s: {died.detail}" for died in analysis.died]
+        return Answer("unknown", "an activity of the rig died", evidence(lines))
+    return Answer("pass", "load, injection and observation lived to the end")
+
+
+def controller_sound(analysis: Analysis) -> Answer:
+    stalls, total = analysis.stalls, analysis.requests.total
+    if not stalls.records:
+        return Answer("unknown", "the controller did not watch itself")
+    said = f"{total.void} void, worst lag {stalls.lag_max_s:.2f} s, {stalls.count} stalls"
+    lines = [f"{stall.from_t:.1f} to {stall.to_t:.1f} s: {stall.length_s:.2f} s" for stall in stalls.kept]
+    if total.started and total.void > MOST_VOID * total.started:
+        return Answer("unknown", f"too many requests are void: {said}", evidence(lines))
+    if stalls.total_s > MOST_STALLED * stalls.observed_s:
+        return Answer("unknown", f"the controller stalled too long: {said}", evidence(lines))
+    return Answer("pass", said)
+
+
+def journal_sound(analysis: Analysis) -> Answer:
+    notes = analysis.notes
+    if notes.broken_count:
+        lines = [f"{broken.file}:{broken.line}: {broken.reason}" for broken in notes.broken]
+        return Answer("unknown", f"{notes.broken_count} lines of the journal are broken", evidence(lines))
+    torn = ", its last line is torn" if notes.torn else ""
+    return Answer("pass", f"{notes.lines} lines read{torn}" if notes.lines else "read")
+
+
+CHECKS = [
+    Check("run-finished", "the run came to its own end", run_finished),
+    Check("activities-alive", "no activity of the rig died", activities_alive),
+    Check("controller-sound", "the controller did not stall; at most 0.5 % of the requests are void", controller_sound),
+    Check("journal-sound", "the journal can be read in full", journal_sound),
+]

@@ -1,0 +1,55 @@
+"""All checks, and what follows from them: the verdict of a run and its exit code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from rig.analysis.analyse import Analysis
+from rig.analysis.checks import faults, keeper, recoveries, requests, rig
+from rig.analysis.checks.check import Check, CheckResult
+from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
+
+CHECKS: Final[tuple[Check, ...]] = (
+    *requests.CHECKS,
+    *faults.CHECKS,
+    *recoveries.CHECKS,
+    *keeper.CHECKS,
+    *rig.CHECKS,
+)
+
+Word: TypeAlias = Literal["pass", "fail", "unknown"]
+EXIT_CODES: Final[dict[Word, int]] = {"pass": EXIT_PASS, "fail": EXIT_FAIL, "unknown": EXIT_UNKNOWN}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    word: Word
+    checks: tuple[CheckResult, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.word]
+
+
+def verdict_of(analysis: Analysis, checks: tuple[Check, ...] = CHECKS) -> Verdict:
+    """The worst of fail > unknown > pass. Not exercised is neutral, unless the plan requires the check."""
+    results = tuple(run_check(check, analysis) for check in checks)
+    known = {result.name for result in results}
+    required = set(analysis.settings.requires)
+    unmet = [result for result in results if result.status == "not-exercised" and result.name in required]
+    statuses = {result.status for result in results}
+    if "fail" in statuses:
+        return Verdict("fail", results)
+    if "unknown" in statuses or unmet or required - known or "pass" not in statuses:
+        return Verdict("unknown", results)
+    return Verdict("pass", results)
+
+
+def run_check(check: Check, analysis: Analysis) -> CheckResult:
+    """A check that crashes has found out nothing: unknown. Whatever it raises must not cost the report."""
+    try:
+        answer = check.judge(analysis)
+    except Exception as error:
+        return CheckResult(check.name, check.promise, "unknown", f"the check crashed: {error!r}", ())
+    return CheckResult(check.name, check.promise, answer.status, answer.summary, answer.evidence)
