@@ -43,6 +43,27 @@ ROWS = [
     row("relative home", NODE.replace("/Users", "Users"), ":6: nodes.studio-1.exo.home: expected an absolute path"),
     row("home with a tilde", NODE.replace("/Users/exo", "~"), ":6: nodes.studio-1.exo.home: expected an absolute path"),
     row(
+        "home with a way up",
+        NODE.replace("/Users/exo", "/Users/../exo"),
+        ":6: nodes.studio-1.exo.home: expected an absolute path",
+    ),
+    row(
+        "the whole disk as home",
+        NODE.replace("/Users/exo/.exo", "/"),
+        ":6: nodes.studio-1.exo.home: expected an absolute path",
+    ),
+    row(
+        "url with a user",
+        NODE.replace("http://", "http://me@"),
+        ":5: nodes.studio-1.api: expected http://HOST:PORT",
+    ),
+    row(
+        "url with a query",
+        NODE.replace(":52415", ":52415?a=1"),
+        ":5: nodes.studio-1.api: expected http://HOST:PORT",
+    ),
+    row("default for defaults", "default: {}\n" + NODE, ":1: default: unknown key: did you mean `defaults`?"),
+    row(
         "host with spaces",
         NODE.replace("host: studio-1", "host: studio 1"),
         ":4: nodes.studio-1.ssh.host: expected a host name",
