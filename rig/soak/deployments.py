@@ -1,0 +1,108 @@
+"""Deployments are posted at the start. One that vanishes is a finding, and posted again so that the run goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, Literal
+
+from rig.config.workload import Model
+from rig.errors import TargetError
+from rig.journal.records import Finding, Redeployed
+from rig.journal.write import Journal
+from rig.observe.cluster_view import ClusterView
+from rig.observe.target import Target
+
+_LOOK_S: Final = 0.25
+
+
+class DeploymentsPosted:
+    """`entries` are API addresses by node, `vanished_s` is how long no view may list a deployment."""
+
+    def __init__(
+        self,
+        target: Target,
+        entries: dict[str, str],
+        models: list[Model],
+        journal: Journal,
+        view: ClusterView,
+        *,
+        vanished_s: float,
+    ) -> None:
+        self._target = target
+        self._entries = entries
+        self._models = models
+        self._journal = journal
+        self._view = view
+        self._vanished_s = vanished_s
+        self._missing_since: dict[str, float] = {}
+
+    async def post_all(self) -> None:
+        """At the start. Raises TargetError when a model cannot be deployed through any node."""
+        for model in self._models:
+            if not await self._post(model, "setup"):
+                raise TargetError(
+                    f"{model.model} could not be deployed through any node",
+                    remedy="does this exo have POST /deployments? `rig doctor` says what answers",
+                )
+
+    async def watch(self, stop: asyncio.Event) -> None:
+        """Until `stop`: post again what every view that answers has been missing for too long."""
+        while not stop.is_set():
+            for model in self._models:
+                if self._vanished(model.model):
+                    self._say_vanished(model.model)
+                    await self._post(model, "vanished")
+                    self._missing_since.pop(model.model, None)
+            try:
+                async with asyncio.timeout(_LOOK_S):
+                    await stop.wait()
+            except TimeoutError:
+                continue
+
+    def _vanished(self, model: str) -> bool:
+        now = self._journal.now()
+        if self._listed_somewhere(model):
+            self._missing_since.pop(model, None)
+            return False
+        return now - self._missing_since.setdefault(model, now) >= self._vanished_s
+
+    def _listed_somewhere(self, model: str) -> bool:
+        """True as well while no view tells: not known is not gone."""
+        told = False
+        for node in self._entries:
+            if not self._view.reachable(node) or self._view.facet(node, "deployments") is None:
+                continue
+            told = True
+            if any(one["model"] == model for one in self._view.deployments(node).values()):
+                return True
+        return not told
+
+    def _say_vanished(self, model: str) -> None:
+        since_t = self._missing_since[model]
+        self._journal.write(
+            Finding(
+                t=self._journal.now(),
+                code="deployment-vanished",
+                text=f"the deployment of {model} is in no view since t={since_t:.1f} s; it is posted again",
+                data={"model": model, "since_t": since_t},
+            )
+        )
+
+    async def _post(self, model: Model, reason: Literal["setup", "vanished"]) -> bool:
+        """Through the node whose view is best, then through the others."""
+        best = self._view.best()
+        detail = ""
+        for node in sorted(self._entries, key=lambda name: (name != best, self._view.reachable(name) is False)):
+            try:
+                posted = await self._target.deploy(self._entries[node], model.request())
+            except TargetError as error:
+                detail = f"{node}: {error.message}"
+                continue
+            detail = f"through {node}: {'created' if posted.created else 'was there'} {posted.id or ''}".rstrip()
+            self._write(model, reason, detail, ok=True)
+            return True
+        self._write(model, reason, detail, ok=False)
+        return False
+
+    def _write(self, model: Model, reason: Literal["setup", "vanished"], detail: str, *, ok: bool) -> None:
+        self._journal.write(Redeployed(t=self._journal.now(), model=model.model, reason=reason, ok=ok, detail=detail))

@@ -1,0 +1,40 @@
+"""Why a run ends before its time: the first reason counts, and everything that waits hears of it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Literal
+
+Reason = Literal["finished", "interrupted", "terminated", "aborted", "failed"]
+
+
+@dataclass
+class Halt:
+    """`event` is set by the first `call`; `reason` stays "finished" without one."""
+
+    event: asyncio.Event = field(default_factory=asyncio.Event)
+    reason: Reason = "finished"
+    detail: str = ""
+
+    def call(self, reason: Reason, detail: str = "") -> None:
+        if not self.event.is_set():
+            self.reason = reason
+            self.detail = detail
+            self.event.set()
+
+    @property
+    def hurried(self) -> bool:
+        """Somebody is waiting at a terminal, or the target is gone: nothing is drained for long."""
+        return self.reason in ("interrupted", "terminated", "failed")
+
+    async def within(self, delay_s: float) -> bool:
+        """Wait for so long; True when the run is halted before that."""
+        if delay_s <= 0:
+            return self.event.is_set()
+        try:
+            async with asyncio.timeout(delay_s):
+                await self.event.wait()
+        except TimeoutError:
+            return False
+        return True

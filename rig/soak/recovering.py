@@ -1,0 +1,94 @@
+"""After a fault: wait until the target serves again, and unwedge it when it does not.
+
+The decision is `rig.analysis.recovery`'s, fed with the journal as it grows: what the live run believes and what the
+report says afterwards come from the same code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final
+
+from rig.analysis.recovery import RecoveryTracker
+from rig.journal.records import AnyRecord, FaultChanged
+from rig.journal.write import Journal
+from rig.load.prober import Prober
+from rig.observe.observer import Observer
+from rig.soak.successes import Successes
+from rig.soak.unwedging import Unwedger, wedged_nodes
+
+_LOOK_S: Final = 0.05
+_UNDERWAY: Final = frozenset({"leased", "struck", "holding", "healed"})
+
+
+@dataclass
+class Recovering:
+    """`await recovering(fault)` is what the injector waits for between faults.
+
+    Also a listener of the journal: probes are quick from a fault's lease to its recovery. `in_force` is the number of
+    the fault whose recovery is awaited.
+    """
+
+    tracker: RecoveryTracker
+    journal: Journal
+    prober: Prober
+    observer: Observer
+    successes: Successes
+    unwedger: Unwedger
+    nodes: list[str]
+    in_force: int | None = None
+    _heal_t: dict[int, float] = field(default_factory=dict[int, float])
+
+    def apply(self, record: AnyRecord) -> None:
+        if not isinstance(record, FaultChanged):
+            return
+        if record.state in _UNDERWAY:
+            self.in_force = record.fault
+            self.prober.fast = True
+            if record.state in ("struck", "healed"):
+                self._heal_t[record.fault] = record.at_t
+        elif record.state != "planned":
+            self._over(record.fault)
+
+    async def __call__(self, fault: int) -> bool:
+        """True: recovered by itself. False: `settle` passed; the target was unwedged, as far as that was possible."""
+        try:
+            recovered = await self._decided(fault)
+            if not recovered:
+                await self._unwedge(fault)
+            await self.observer.who_served(self.successes.response_ids())
+            return recovered
+        finally:
+            self._over(fault)
+
+    async def _decided(self, fault: int) -> bool:
+        """Bounded by the tracker's `settle`."""
+        while True:
+            if (recovered := self.tracker.recovered(fault, self.journal.now())) is not None:
+                return recovered
+            await asyncio.sleep(_LOOK_S)
+
+    async def _unwedge(self, fault: int) -> None:
+        """Restart what hosts the models that do not serve; then, if need be, everything. Each gets `settle`."""
+        since_t = self._heal_t.get(fault, self.journal.now())
+        silent = self.successes.silent_since(max(since_t, self.journal.now() - self.tracker.settings.sustained_s))
+        first = wedged_nodes(self.observer.view, silent or list(self.tracker.models), self.nodes)
+        for nodes in (first, self.nodes):
+            await self.unwedger.unwedge(fault, nodes)
+            if await self._steady():
+                return
+
+    async def _steady(self) -> bool:
+        since_t = self.journal.now()
+        while (now := self.journal.now()) < since_t + self.tracker.settings.settle_s:
+            if self.tracker.steady(since_t, now):
+                return True
+            await asyncio.sleep(_LOOK_S)
+        return False
+
+    def _over(self, fault: int) -> None:
+        self._heal_t.pop(fault, None)
+        if self.in_force == fault:
+            self.in_force = None
+            self.prober.fast = False

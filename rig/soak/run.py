@@ -1,0 +1,220 @@
+"""The phases of one run: set up, baseline, faults, drain, end. Each activity is watched; its death is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final, Literal
+
+from rig.analysis.recovery import RecoveryTracker
+from rig.analysis.settings import settings_of
+from rig.errors import FaultError, RigError, TargetError
+from rig.injection.aim import AimContext, InstanceView
+from rig.injection.fault import Identity
+from rig.injection.injector import Injector
+from rig.injection.lease import heal_all
+from rig.injection.schedule import draw
+from rig.journal.records import ActivityDied, AnyRecord, Phase, PhaseStarted, RunEnded
+from rig.journal.run import RunInfo
+from rig.journal.write import Journal
+from rig.load.client import LoadDriver
+from rig.load.prober import Prober
+from rig.nodes.ssh import Nodes
+from rig.observe.observer import Observer
+from rig.observe.target import Target
+from rig.soak.deployments import DeploymentsPosted
+from rig.soak.halting import Halt
+from rig.soak.recovering import Recovering
+from rig.soak.settings import SoakSettings
+from rig.soak.successes import Successes
+from rig.soak.unwedging import Unwedger
+
+Activity = Literal["load", "injection", "observe", "prober"]
+
+HURRY_S: Final = 2.0  # how long requests in flight are awaited when the run is interrupted
+_DRAIN_GRACE_S: Final = 15.0  # beyond the requests' own total deadline
+_LOOK_S: Final = 0.05
+_HEAL_LIMIT_S: Final = 60.0
+
+
+class SoakRun:
+    """Built once per run; `await run()` gives the reason it ended. Attributes may be read for a live view."""
+
+    def __init__(
+        self, settings: SoakSettings, info: RunInfo, nodes: Nodes, target: Target, journal: Journal, halt: Halt
+    ) -> None:
+        self.settings = settings
+        self.journal = journal
+        self.halt = halt
+        self.phase: Phase = "setup"
+        self.load_t: float | None = None  # when the load began
+        self._target = target
+        self._nodes = nodes
+        self._load_stop, self._fault_stop, self._late_stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._tasks: dict[Activity, asyncio.Task[None]] = {}
+        identity = Identity(run=info.run, owner=settings.owner)
+        self.observer = Observer(target, settings.entries, journal, connections=nodes, timing=settings.watching)
+        self.load = LoadDriver(settings.workload, settings.entries, journal, seed=settings.seed)
+        self.prober = Prober(
+            settings.models,
+            settings.entries,
+            journal,
+            fast_s=settings.probe_fast_s,
+            slow_s=settings.probe_slow_s,
+            limit_s=settings.probe_limit_s,
+            connect_s=settings.workload.deadlines.connect,
+        )
+        self.tracker = RecoveryTracker(settings_of(info))
+        self.successes = Successes(settings.models)
+        self.recovering = Recovering(
+            tracker=self.tracker,
+            journal=journal,
+            prober=self.prober,
+            observer=self.observer,
+            successes=self.successes,
+            unwedger=Unwedger(nodes, journal, identity),
+            nodes=list(settings.inventory.nodes),
+        )
+        self.posted = DeploymentsPosted(
+            target,
+            settings.entries,
+            settings.workload.models,
+            journal,
+            self.observer.view,
+            vanished_s=settings.vanished_s,
+        )
+        self.injector = Injector(
+            plan=settings.plan,
+            schedule=draw(settings.plan, settings.inventory, settings.models, settings.seed),
+            context=AimContext(nodes=nodes, instances=self._instances),
+            journal=journal,
+            identity=identity,
+            recovered=self.recovering,
+        )
+        journal.subscribe(self._see)
+
+    @property
+    def end_t(self) -> float | None:
+        """When the load is to end, on the run's clock."""
+        return None if self.load_t is None else self.load_t + self.settings.length_s
+
+    async def run(self) -> RunEnded:
+        """All phases. Writes the last record and returns it. Never leaves a fault in force that it could heal."""
+        try:
+            self._start("observe", self.observer.run(self._late_stop))
+            await self._set_up()
+            await self._under_load()
+        except RigError as error:
+            self.halt.call("failed", error.message)
+        finally:
+            await self._stop_all()
+        self._enter("end")
+        ended = RunEnded(t=self.journal.now(), reason=self.halt.reason, detail=self.halt.detail)
+        if not self.journal.failed:
+            self.journal.write(ended)
+        return ended
+
+    async def _set_up(self) -> None:
+        """Deploy, and wait until every model has completed a probe."""
+        self._enter("setup")
+        await self.posted.post_all()
+        self.prober.fast = True
+        self._start("prober", self.prober.run(self._late_stop))
+        deadline_t = self.journal.now() + self.settings.setup_limit_s
+        while not self.halt.event.is_set():
+            if self.successes.all_since(0.0):
+                self.prober.fast = False
+                return
+            if self.journal.now() > deadline_t:
+                silent = ", ".join(self.successes.silent_since(0.0))
+                raise TargetError(
+                    f"{silent}: deployed, but served nothing within {self.settings.setup_limit_s:.0f} s",
+                    remedy="look at GET /deployments and at exo's log on the nodes",
+                )
+            await asyncio.sleep(_LOOK_S)
+
+    async def _under_load(self) -> None:
+        self.load_t = self.journal.now()
+        self._start("load", self.load.run(self._load_stop))
+        self._enter("baseline")
+        helping = asyncio.create_task(self.posted.watch(self._late_stop))
+        try:
+            if await self.halt.within(self.settings.plan.baseline):
+                return
+            await self.observer.who_served(self.successes.response_ids())
+            self._enter("faults")
+            self.injector.strike_until_t = self.load_t + self.settings.strike_until_s
+            self._start("injection", self.injector.run(self._fault_stop))
+            await self.halt.within(self.load_t + self.settings.length_s - self.journal.now())
+        finally:
+            helping.cancel()
+            await asyncio.gather(helping, return_exceptions=True)
+
+    async def _stop_all(self) -> None:
+        """Heal first, then let what is in flight end, then look once more, then stop looking."""
+        self._fault_stop.set()
+        await self._wait("injection", _HEAL_LIMIT_S)
+        if self.journal.failed:  # the injector could not go on; what it left in force is undone from the leases
+            await heal_all(self._nodes)
+        self._enter("drain")
+        self._load_stop.set()
+        total_s = self.settings.workload.deadlines.total
+        await self._wait("load", HURRY_S if self.halt.hurried else total_s + _DRAIN_GRACE_S)
+        if not self.halt.hurried:
+            await self.observer.who_served(self.successes.response_ids())
+            await self.observer.read_events()
+        self._late_stop.set()
+        await self._wait("prober", HURRY_S)
+        await self._wait("observe", HURRY_S)
+
+    async def _wait(self, activity: Activity, limit_s: float) -> None:
+        """For its own end, which it has been told to come to; cancelled after that."""
+        task = self._tasks.get(activity)
+        if task is None:
+            return
+        await asyncio.wait({task}, timeout=limit_s)
+        if not task.done():
+            task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    def _start(self, activity: Activity, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks[activity] = asyncio.create_task(self._watched(activity, work))
+
+    async def _watched(self, activity: Activity, work: Coroutine[Any, Any, None]) -> None:
+        """A FaultError aborts the run; anything else is the death of an activity. Neither is ever a pass."""
+        try:
+            await work
+        except FaultError as error:
+            self.halt.call("aborted", error.message)
+        except Exception as error:  # whatever it is, the others must be stopped in order, and it must be said
+            detail = f"{type(error).__name__}: {error}"
+            self.halt.call("failed", f"{activity} died: {detail}")
+            if not self.journal.failed:
+                self.journal.write(ActivityDied(t=self.journal.now(), activity=activity, detail=detail))
+
+    def _enter(self, phase: Phase) -> None:
+        self.phase = phase
+        if not self.journal.failed:
+            self.journal.write(PhaseStarted(t=self.journal.now(), phase=phase))
+
+    def _see(self, record: AnyRecord) -> None:
+        self.tracker.feed(record)
+        self.successes.apply(record)
+        self.recovering.apply(record)
+
+    async def _instances(self) -> list[InstanceView]:
+        """What the injector asks at the strike: instances by inventory names, read anew from the best view."""
+        best = self.observer.view.best()
+        if best is None:
+            raise TargetError("no node's API answers")
+        fresh = await self._target.instances(self.settings.entries[best])
+        names = self.observer.view.node_of
+        return [
+            InstanceView(
+                instance_id=identity,
+                model=view["model"] or "",
+                runners={name: runner for node, runner in view["runners"].items() if (name := names(node))},
+                port=view["port"],
+            )
+            for identity, view in fresh.items()
+        ]

@@ -1,0 +1,112 @@
+"""What one run is made of, with every duration already divided by the pace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rig.clock import Pace
+from rig.config.inventory import Inventory
+from rig.config.paced import paced_plan, paced_workload
+from rig.config.plan import Plan
+from rig.config.workload import Workload
+from rig.observe.watch import WatchTiming
+
+_PROBE_FAST_S: Final = 0.25
+_PROBE_SLOW_S: Final = 10.0
+_PROBE_LIMIT_S: Final = 90.0
+_POLL_S: Final = 1.0
+_SETUP_LIMIT_S: Final = 900.0  # a large model may have to be read from disk on every node
+_VANISHED_S: Final = 20.0  # a new master's grace is 15 s; a deployment missing for longer is gone
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoakSettings:
+    """`length_s` is what passes on the wall, load and faults together; the drain comes after it."""
+
+    inventory: Inventory
+    workload: Workload
+    plan: Plan
+    pace: Pace
+    length_s: float
+    seed: int
+    folder: Path
+    owner: str
+    pids_allowed: dict[str, list[str]]
+
+    @property
+    def behaviour(self) -> str | None:
+        return None if self.inventory.emulated is None else self.inventory.emulated.behaviour
+
+    @property
+    def entries(self) -> dict[str, str]:
+        """API by node, as far as the workload uses it as an entry node."""
+        wanted = self.workload.entry
+        return {name: node.api for name, node in self.inventory.nodes.items() if wanted == "spread" or name in wanted}
+
+    @property
+    def models(self) -> list[str]:
+        return [model.model for model in self.workload.models]
+
+    @property
+    def probe_fast_s(self) -> float:
+        return self.pace.poll(_PROBE_FAST_S)
+
+    @property
+    def probe_slow_s(self) -> float:
+        return self.pace.poll(_PROBE_SLOW_S)
+
+    @property
+    def probe_limit_s(self) -> float:
+        """No probe is given up before this; its floor is not paced, since a busy machine is not faster."""
+        return max(self.pace.scale(_PROBE_LIMIT_S), 10.0)
+
+    @property
+    def setup_limit_s(self) -> float:
+        return max(self.pace.scale(_SETUP_LIMIT_S), 60.0)
+
+    @property
+    def vanished_s(self) -> float:
+        return self.pace.scale(_VANISHED_S)
+
+    @property
+    def watching(self) -> WatchTiming:
+        interval_s = max(self.pace.poll(_POLL_S), 0.2)
+        return WatchTiming(
+            interval_s=interval_s, timeout_s=2.0, rare_s=max(self.pace.scale(10.0), 1.0), index_s=interval_s
+        )
+
+    @property
+    def strike_until_s(self) -> float:
+        """Seconds after the start of the load from which no hold may last any longer, so that recoveries are seen."""
+        return self.length_s - min(self.pace.scale(60.0), self.plan.settle)
+
+    def described(self, what: Workload | Plan | Inventory) -> dict[str, Any]:
+        return what.model_dump(mode="json")
+
+
+def paced(
+    *,
+    inventory: Inventory,
+    workload: Workload,
+    plan: Plan,
+    length_s: float,
+    seed: int | None,
+    folder: Path,
+    owner: str,
+    pids_allowed: dict[str, list[str]],
+) -> SoakSettings:
+    """Settings from the files as they were read. The pace is that of the embedded cluster, 1 for real nodes."""
+    pace = Pace(1.0 if inventory.emulated is None else inventory.emulated.pace)
+    return SoakSettings(
+        inventory=inventory,
+        workload=paced_workload(workload, pace),
+        plan=paced_plan(plan, pace),
+        pace=pace,
+        length_s=length_s,
+        seed=plan.seed if seed is None else seed,
+        folder=folder,
+        owner=owner,
+        pids_allowed=pids_allowed,
+    )
