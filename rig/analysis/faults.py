@@ -107,7 +107,7 @@ class FaultLog:
         self.struck: list[Fault] = []
         self.strikes: list[float] = []
         self._open: dict[int, Fault] = {}
-        self._unhealed: set[int] = set()
+        self._endless: set[int] = set()
         self._longest_s = 0.0
         self._widest_error_s = 0.0
 
@@ -134,11 +134,12 @@ class FaultLog:
         if fault.struck_t is None:
             return
         self._widest_error_s = max(self._widest_error_s, fault.struck_error_s)
-        if fault.healed_t is None:
-            self._unhealed.add(fault.number)
+        end_t = in_force(fault).to_t
+        if math.isinf(end_t):
+            self._endless.add(fault.number)
             return
-        self._unhealed.discard(fault.number)
-        self._longest_s = max(self._longest_s, fault.healed_t + fault.healed_error_s - fault.struck_t)
+        self._endless.discard(fault.number)
+        self._longest_s = max(self._longest_s, end_t - fault.struck_t + fault.struck_error_s)
 
     def all(self) -> list[Fault]:
         return [self.by_number[number] for number in sorted(self.by_number)]
@@ -151,19 +152,19 @@ class FaultLog:
         """Faults that were in force at some time in [from_t, to_t], latest first, as widely as the clocks allow."""
         for index in range(bisect_right(self.strikes, to_t + self._widest_error_s) - 1, -1, -1):
             fault, strike_t = self.struck[index], self.strikes[index]
-            if strike_t < from_t - self._longest_s and fault.healed_t is not None:
-                if not self._unhealed:
-                    return
-                continue
-            if in_force(fault).meets(from_t, to_t):
+            if strike_t < from_t - self._longest_s and not self._endless:
+                return
+            if not fault.ineffective and in_force(fault).meets(from_t, to_t):
                 yield fault
 
+    def following(self, fault: Fault) -> Fault | None:
+        """The next fault that struck, unless it is known to have done nothing: from there on one hides the other."""
+        later = self.struck[bisect_right(self.strikes, strike_of(fault)) :]
+        return next((other for other in later if not other.ineffective), None)
+
     def next_strike_t(self, fault: Fault) -> float | None:
-        """When the fault after this one struck, effective or not: from there on its doing cannot be told apart."""
-        strike_t = strike_of(fault)
-        return min(
-            (t for other in self.struck if other is not fault and (t := strike_of(other)) > strike_t), default=None
-        )
+        other = self.following(fault)
+        return None if other is None else other.struck_t
 
 
 def strike_of(fault: Fault) -> float:
@@ -174,7 +175,11 @@ def strike_of(fault: Fault) -> float:
 
 
 def in_force(fault: Fault) -> Window:
-    """From strike to heal, both as early and as late as the clocks allow."""
+    """From strike to heal, both as early and as late as the clocks allow.
+
+    Without a heal: to the end of the fault's story, unless that is that it could not be healed.
+    """
     struck_t = math.inf if fault.struck_t is None else fault.struck_t - fault.struck_error_s
-    healed_t = math.inf if fault.healed_t is None else fault.healed_t + fault.healed_error_s
-    return Window(struck_t, healed_t)
+    if fault.healed_t is not None:
+        return Window(struck_t, fault.healed_t + fault.healed_error_s)
+    return Window(struck_t, math.inf if fault.closed_t is None or fault.unhealed else fault.closed_t)

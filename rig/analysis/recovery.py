@@ -118,8 +118,10 @@ class RecoveryTracker:
         for fault, model in self._pending:
             if fault.closed_t is not None and not fault.effective:
                 continue
-            next_t = self.context.faults.next_strike_t(fault)
-            ready = next_t is not None and not fault.open and in_flight_t.get(model, next_t) >= next_t
+            following = self.context.faults.following(fault)
+            next_t = None if following is None else strike_of(following)
+            closed = not fault.open and following is not None and not following.open
+            ready = closed and next_t is not None and in_flight_t.get(model, next_t) >= next_t
             if ended or (ready and model not in waiting):
                 until_t = self.context.now_t if next_t is None else next_t
                 attempts = list(self._attempts[model])
