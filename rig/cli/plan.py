@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rig.clock import Pace
 from rig.config.fields import duration_text
 from rig.config.inventory import Inventory
-from rig.config.paced import paced_plan, paced_workload
+from rig.config.paced import paced_plan
 from rig.config.plan import Plan
 from rig.config.read import load_all
 from rig.errors import EXIT_PASS
@@ -38,10 +38,10 @@ def plan(
     duration_s = hours * 3600 if hours is not None else minutes * 60 if minutes is not None else _DEFAULT_S
     nodes, work, fault_plan = load_all(inventory or "embedded", workload, faults)
     pace = Pace(1.0 if inventory is None else _pace_of(nodes))
-    fault_plan, work = paced_plan(fault_plan, pace), paced_workload(work, pace)
+    fault_plan = paced_plan(fault_plan, pace)
     used_seed = fault_plan.seed if seed is None else seed
     sequence = draw(fault_plan, nodes, [model.model for model in work.models], used_seed)
-    found = expected(sequence, fault_plan, duration_s=duration_s, drain_s=work.deadlines.total, pace=pace.factor)
+    found = expected(sequence, fault_plan, duration_s=duration_s, pace=pace.factor)
     if as_json:
         print(json.dumps(_as_json(found), ensure_ascii=False))
     else:
@@ -96,7 +96,7 @@ def _show(
         say(f"Emulated nodes at pace {pace:g}: durations are given as they will pass.")
     baseline = duration_text(fault_plan.baseline)
     if not found:
-        say(f"No fault fits: {baseline} go without any, and the end of a run is kept for its last requests.")
+        say(f"No fault fits: {baseline} go without any, and the last minute sees recoveries only.")
         return
     console.print(_table(found))
     if len(found) > _ROWS_MAX:

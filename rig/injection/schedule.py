@@ -28,6 +28,7 @@ RECOVERY_S: dict[Kind, float] = {
 """Seconds at pace 1 from heal to the first request served, as measured on exo 0.3.70. Only for what to expect."""
 
 ACT_S = 1.5  # lease, strike, its proof and the proof of the heal: real work, not divided by the pace
+TAIL_S = 60.0  # at pace 1, at the end of a run: no fault any more, so that the last ones are seen to recover
 _ROUND_MAX = 60  # faults in one weighted round
 
 _T = TypeVar("_T")
@@ -91,32 +92,33 @@ def draw(plan: Plan, inventory: Inventory, models: Sequence[str], seed: int) -> 
         )
 
 
-def expected(
-    sequence: Iterable[Planned], plan: Plan, *, duration_s: float, drain_s: float, pace: float = 1.0
-) -> list[Expected]:
+def strike_until_s(plan: Plan, duration_s: float, pace: float = 1.0) -> float:
+    """Seconds since the start of a run's load after which no hold may last, so that the last recoveries are seen."""
+    return duration_s - min(TAIL_S / pace, plan.settle)
+
+
+def expected(sequence: Iterable[Planned], plan: Plan, *, duration_s: float, pace: float = 1.0) -> list[Expected]:
     """The faults of `sequence` that a run of `duration_s` is expected to strike, each with its time.
 
-    After the baseline each fault takes gap + hold + `ACT_S` + the usual recovery of its kind + `sustained`. A fault
-    counts if its recovery ends before the last `drain_s`, in which nothing is struck any more. `plan` and `sequence`
-    are already divided by `pace`, which here divides `RECOVERY_S` only. Bounded by the duration: each takes time.
+    After the baseline each fault takes gap + hold + `ACT_S` + the usual recovery of its kind + `sustained`; the last is
+    the one whose hold still ends before `strike_until_s`. `plan` and `sequence` are already divided by `pace`, which
+    here divides `RECOVERY_S` and `TAIL_S` only. Bounded by the duration: each fault takes time.
     """
-    end_s = duration_s - drain_s
+    until_s = strike_until_s(plan, duration_s, pace)
     now_s = plan.baseline
     found: list[Expected] = []
     for planned in sequence:
         strike_s = now_s + planned.gap_s
-        now_s = strike_s + planned.hold_s + ACT_S + RECOVERY_S[planned.kind] / pace + plan.sustained
-        if now_s > end_s:
+        if strike_s + planned.hold_s > until_s:
             break
         found.append(Expected(planned=planned, strike_s=round(strike_s, 3)))
+        now_s = strike_s + planned.hold_s + ACT_S + RECOVERY_S[planned.kind] / pace + plan.sustained
     return found
 
 
-def expected_count(
-    sequence: Iterable[Planned], plan: Plan, *, duration_s: float, drain_s: float, pace: float = 1.0
-) -> int:
+def expected_count(sequence: Iterable[Planned], plan: Plan, *, duration_s: float, pace: float = 1.0) -> int:
     """How many faults a run of `duration_s` is expected to strike; see `expected`."""
-    return len(expected(sequence, plan, duration_s=duration_s, drain_s=drain_s, pace=pace))
+    return len(expected(sequence, plan, duration_s=duration_s, pace=pace))
 
 
 def split_text(left: Sequence[str], right: Sequence[str]) -> str:

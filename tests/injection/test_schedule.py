@@ -19,7 +19,7 @@ from rig.config.inventory import Embedded, ExoProcess, Inventory, Node, Ssh
 from rig.config.paced import paced_plan
 from rig.config.plan import KINDS, Kind, KindPlan, Plan
 from rig.config.read import load_inventory, load_plan
-from rig.injection.schedule import ACT_S, RECOVERY_S, Planned, draw, expected, expected_count
+from rig.injection.schedule import ACT_S, RECOVERY_S, TAIL_S, Planned, draw, expected, expected_count, strike_until_s
 
 THREE = Inventory(name="e", embedded=Embedded(nodes=3))
 MODELS = ["lab/tiny-a", "lab/tiny-b"]
@@ -204,21 +204,26 @@ def test_a_plan_that_can_hit_nothing_is_refused(
 
 
 def test_the_expected_times_add_up() -> None:
-    plan = Plan(
-        name="p", gap=(100.0, 100.0), baseline=300.0, sustained=15.0, kinds={"freeze": KindPlan(hold=(20.0, 20.0))}
-    )
+    freeze = KindPlan(hold=(20.0, 20.0))
+    plan = Plan(name="p", gap=(100.0, 100.0), baseline=300.0, sustained=15.0, kinds={"freeze": freeze})
     each_s = 100 + 20 + ACT_S + RECOVERY_S["freeze"] + 15
-    three_s = 300 + 3 * each_s
-    found = expected(draw(plan, THREE, MODELS, 1), plan, duration_s=three_s + 60, drain_s=60)
-    assert [item.strike_s for item in found] == pytest.approx([400, 400 + each_s, 400 + 2 * each_s])
-    assert expected_count(draw(plan, THREE, MODELS, 1), plan, duration_s=three_s + 59, drain_s=60) == 2
-    assert expected_count(draw(plan, THREE, MODELS, 1), plan, duration_s=300, drain_s=60) == 0
+    third_s = 400 + 2 * each_s
+    found = expected(draw(plan, THREE, MODELS, 1), plan, duration_s=third_s + 20 + TAIL_S)
+    assert [item.strike_s for item in found] == pytest.approx([400, 400 + each_s, third_s])
+    assert expected_count(draw(plan, THREE, MODELS, 1), plan, duration_s=third_s + 19 + TAIL_S) == 2
+    assert expected_count(draw(plan, THREE, MODELS, 1), plan, duration_s=300) == 0
+
+
+def test_the_quiet_end_of_a_run_is_paced_and_no_longer_than_settle() -> None:
+    assert strike_until_s(KEEPER, 1000.0) == 1000 - TAIL_S
+    assert strike_until_s(KEEPER, 1000.0, pace=10) == 1000 - TAIL_S / 10
+    assert strike_until_s(KEEPER.model_copy(update={"settle": 20.0}), 1000.0) == 980
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_three_hours_of_the_keeper_plan_see_60_to_80_faults(seed: int) -> None:
     sequence = draw(KEEPER, load_inventory("embedded"), MODELS, seed)
-    assert 60 <= expected_count(sequence, KEEPER, duration_s=3 * 3600, drain_s=300) <= 80
+    assert 60 <= expected_count(sequence, KEEPER, duration_s=3 * 3600) <= 80
 
 
 @pytest.mark.parametrize("recovery_s", [24.0, 35.0, 46.0])
@@ -230,7 +235,7 @@ def test_four_quick_minutes_see_12_to_20_faults_two_of_each_kind(
     quick = paced_plan(load_plan("quick"), Pace(10))
     for kind in KINDS:
         monkeypatch.setitem(RECOVERY_S, kind, recovery_s - 15)
-    found = expected(draw(quick, THREE, MODELS, seed), quick, duration_s=240, drain_s=30, pace=10)
+    found = expected(draw(quick, THREE, MODELS, seed), quick, duration_s=240, pace=10)
     assert 12 <= len(found) <= 20
     assert min(Counter(item.planned.kind for item in found)[kind] for kind in KINDS) >= 2
 
@@ -239,7 +244,7 @@ def test_the_table_says_what_it_assumes(capsys: pytest.CaptureFixture[str]) -> N
     assert plan_command(hours=3, seed=7) == 0
     text = capsys.readouterr().out
     assert "No inventory given: planned for the three nodes of the embedded cluster, at pace 1." in text
-    assert "Expected: 68 faults, after 5m without any." in text
+    assert "Expected: 70 faults, after 5m without any." in text
     assert text.count("a runner of ") >= 13
 
 
@@ -247,7 +252,7 @@ def test_the_plan_of_an_emulated_inventory_is_at_its_pace(capsys: pytest.Capture
     assert plan_command(minutes=4, inventory="embedded", faults="quick", as_json=True) == 0
     found = json.loads(capsys.readouterr().out)
     assert 12 <= found["expected"] <= 20
-    assert max(fault["gap_s"] for fault in found["faults"]) <= 7.5
+    assert max(fault["gap_s"] for fault in found["faults"]) <= 8.5
 
 
 def test_a_run_too_short_for_a_fault_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
