@@ -26,7 +26,9 @@ RunnerState: TypeAlias = Literal[
     "RunnerFailed",
 ]
 TaskStatus: TypeAlias = Literal["Pending", "Running", "Complete", "Failed", "Cancelled"]
-TaskKind: TypeAlias = Literal["CreateRunner", "ConnectToGroup", "LoadModel", "StartWarmup", "TextGeneration", "Shutdown"]
+TaskKind: TypeAlias = Literal[
+    "CreateRunner", "ConnectToGroup", "LoadModel", "StartWarmup", "TextGeneration", "Shutdown"
+]
 
 
 class Struct(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):

@@ -67,6 +67,7 @@ class Snapshot(Struct, frozen=True, tag="Snapshot"):
     log_first: int
     log_blocks: list[bytes]
     log_tail: list[Entry]
+    confirmed: int  # how many of the receiver's own events are in it
 
 
 class LocalEvents(Struct, frozen=True, tag="LocalEvents"):
@@ -128,17 +129,7 @@ class Fatal(Struct, frozen=True, tag="Fatal"):
 
 
 AnyMessage: TypeAlias = (
-    Hello
-    | Heartbeat
-    | Candidate
-    | Follow
-    | Events
-    | Snapshot
-    | LocalEvents
-    | Command
-    | Accepted
-    | RingBroken
-    | Fatal
+    Hello | Heartbeat | Candidate | Follow | Events | Snapshot | LocalEvents | Command | Accepted | RingBroken | Fatal
 )
 
 MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # a snapshot with a long log; a host refuses more

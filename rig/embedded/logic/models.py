@@ -19,7 +19,15 @@ class Model:
 
     def card(self) -> dict[str, Any]:
         """The model card in snake_case, as events show it."""
-        sampling = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
+        sampling = (
+            "temperature",
+            "top_p",
+            "top_k",
+            "min_p",
+            "repetition_penalty",
+            "presence_penalty",
+            "frequency_penalty",
+        )
         return {
             "model_id": self.model_id,
             "storage_size": {"in_bytes": self.size_bytes},

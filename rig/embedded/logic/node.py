@@ -56,6 +56,7 @@ from rig.embedded.logic.state import ClusterState
 from rig.embedded.logic.worker import Worker
 
 DEFAULT_MEMORY_BYTES: Final = 8 * 1024**3
+_MAX_ROUNDS: Final = 16
 
 
 class NodeLogic:
@@ -191,7 +192,13 @@ class NodeLogic:
         return self._finish(now)
 
     def create_deployment(
-        self, now: float, model_id: str, *, sharding: str = "Pipeline", instance_meta: str = "MlxRing", min_nodes: int = 1
+        self,
+        now: float,
+        model_id: str,
+        *,
+        sharding: str = "Pipeline",
+        instance_meta: str = "MlxRing",
+        min_nodes: int = 1,
     ) -> tuple[Reply, list[Effect]]:
         reply = self._api.create_deployment(now, model_id, sharding, instance_meta, min_nodes)
         return reply, self._finish(now)
@@ -201,7 +208,13 @@ class NodeLogic:
         return reply, self._finish(now)
 
     def place_instance(
-        self, now: float, model_id: str, *, sharding: str = "Pipeline", instance_meta: str = "MlxRing", min_nodes: int = 1
+        self,
+        now: float,
+        model_id: str,
+        *,
+        sharding: str = "Pipeline",
+        instance_meta: str = "MlxRing",
+        min_nodes: int = 1,
     ) -> tuple[Reply, list[Effect]]:
         """200 whether it fits or not, as exo does."""
         reply = self._api.place_instance(now, model_id, sharding, instance_meta, min_nodes)
@@ -344,14 +357,18 @@ class NodeLogic:
 
     def _finish(self, now: float) -> list[Effect]:
         """Hand on what this call produced: own events to the master, the master's events to the followers."""
-        pending = self._replica.take_local()
-        if pending and self._master is not None:
-            self._master.local_events(now, pending)
-        elif pending:
-            self._replica.queue(now, pending)
-        self._replica.flush(now, master=self._election.master_peer())
         for command in self._api.take_commands():
             self._route(now, command)
+        for _ in range(_MAX_ROUNDS):  # numbering an event may bring about more of them
+            pending = self._replica.take_local()
+            if pending is None:
+                break
+            if self._master is not None:
+                self._master.local_events(now, pending)
+            else:
+                self._replica.queue(now, pending)
+        self._replica.flush(now, master=self._election.master_peer())
+        self._election.applied = self._replica.next_index
         if self._master is not None:
             self._master.flush(now)
         return self._ctx.out.drain()

@@ -1,0 +1,62 @@
+"""What a node tells the cluster about itself: memory, interfaces, and which peers it reaches."""
+
+from __future__ import annotations
+
+import math
+
+from rig.embedded.logic.context import Context
+from rig.embedded.logic.election import Election
+from rig.embedded.logic.events import NodeGatheredInfo, NodeInfo, TopologyEdgeCreated, TopologyEdgeDeleted
+from rig.embedded.logic.replica import Replica
+from rig.embedded.logic.worker import Worker
+
+
+class Informer:
+    def __init__(self, ctx: Context, replica: Replica, election: Election, worker: Worker) -> None:
+        self._ctx = ctx
+        self._replica = replica
+        self._election = election
+        self._worker = worker
+        self._memory_at = math.inf
+        self._network_at = math.inf
+        self._probe_at = math.inf
+
+    def next_deadline(self) -> float:
+        return min(self._memory_at, self._network_at, self._probe_at)
+
+    def start(self, now: float) -> None:
+        timers = self._ctx.timers
+        self._memory_at = self._network_at = now + timers.first_info_s
+        self._probe_at = now + timers.probe_s * self._ctx.rng.uniform(0.5, 1.0)
+
+    def session_changed(self, now: float) -> None:
+        """A new session knows nothing of this node until it says something; unless it has not begun to speak yet."""
+        if self._memory_at < math.inf:
+            self._memory_at = min(self._memory_at, now + self._ctx.timers.info_s / 4)
+
+    def tick(self, now: float) -> None:
+        timers = self._ctx.timers
+        if now >= self._memory_at:
+            self._memory_at = now + timers.info_s
+            self._replica.local(NodeGatheredInfo(self._ctx.node_id, self._info(), "memory"))
+        if now >= self._network_at:
+            self._network_at = now + timers.network_info_s
+            self._replica.local(NodeGatheredInfo(self._ctx.node_id, self._info(), "network"))
+        if now >= self._probe_at:
+            self._probe_at = now + timers.probe_s
+            if self._replica.caught_up:
+                self._probe()
+
+    def _info(self) -> NodeInfo:
+        total = self._ctx.memory_bytes
+        return NodeInfo(self._ctx.name, self._ctx.address, total, max(0, total - self._worker.memory_used()))
+
+    def _probe(self) -> None:
+        """Links from here, as the state has them, become those that stand."""
+        state, me = self._replica.state, self._ctx.node_id
+        reached = {n for n in self._election.living().values() if n in state.nodes}
+        listed = {sink: edge for (source, sink), edge in state.edges.items() if source == me}
+        for sink in sorted(reached - set(listed)):
+            self._replica.local(TopologyEdgeCreated(me, sink, state.nodes[sink].address))
+        for sink in sorted(set(listed) - reached):
+            self._replica.local(TopologyEdgeDeleted(me, sink, listed[sink].address))

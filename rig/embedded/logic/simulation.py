@@ -1,0 +1,406 @@
+"""Several nodes under virtual time in one process: network, crashes, freezes, partitions and runners included.
+
+The simulation is a host for `NodeLogic` as a real process is one. Links behave as TCP connections do: in order, held back while the
+path is cut, broken at once when a process dies on an open path. A frozen node gets nothing until it is resumed, and then all of it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from rig.embedded.logic.api_types import Accepted, ChatRequest
+from rig.embedded.logic.behaviour import Behaviour, Timers
+from rig.embedded.logic.effects import (
+    DropLink,
+    Effect,
+    EndStream,
+    Exit,
+    Log,
+    RunnerCommand,
+    Send,
+    StartRunner,
+    StopRunner,
+    StreamPrefill,
+    StreamToken,
+)
+from rig.embedded.logic.messages import AnyMessage
+from rig.embedded.logic.node import NodeLogic
+from rig.embedded.logic.runner import RunnerLogic
+
+_HTTP_ERROR = 400
+
+
+@dataclass(slots=True)
+class Request:
+    """One client request. `how` is None while it is open; else an `EndHow`, "http STATUS", "refused" or "broken"."""
+
+    node: str
+    model: str
+    streamed: bool
+    started: float
+    id: str = ""
+    how: str | None = None
+    ended: float | None = None
+    tokens: int = 0
+    message: str = ""
+
+
+@dataclass(slots=True)
+class _Conn:
+    """A connection; `held` are deliveries that wait behind a cut, by direction."""
+
+    ends: tuple[str, str]
+    held: dict[tuple[str, str], list[Callable[[], None]]] = field(
+        default_factory=dict[tuple[str, str], list[Callable[[], None]]]
+    )
+
+
+@dataclass(slots=True)
+class _Runner:
+    logic: RunnerLogic
+    alive: bool = True
+    tick_at: float = float("inf")
+
+
+@dataclass(slots=True)
+class _Node:
+    name: str
+    logic: NodeLogic | None = None
+    frozen: bool = False
+    life: int = 0  # counts processes
+    deferred: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    runners: dict[str, _Runner] = field(default_factory=dict[str, _Runner])
+    conns: dict[str, _Conn] = field(default_factory=dict[str, _Conn])
+    requests: dict[str, Request] = field(default_factory=dict[str, Request])
+    tick_at: float = float("inf")
+    log: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
+
+
+class Simulation:
+    """`now` is virtual seconds. `run_until` moves time; the other calls act at once. Everything follows from `seed`."""
+
+    def __init__(self, names: Sequence[str], *, behaviour: Behaviour, timers: Timers, seed: int) -> None:
+        self.now = 0.0
+        self.requests: list[Request] = []
+        self._behaviour = behaviour
+        self._timers = timers
+        self._rng = random.Random(seed)
+        self._order = count()
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._nodes = {name: _Node(name) for name in names}
+        self._cut: set[tuple[str, str]] = set()
+        for name in names:
+            self.start(name)
+        self._dial()
+
+    # what can be looked at
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._nodes)
+
+    def logic(self, name: str) -> NodeLogic | None:
+        """The node's logic; None while its process is dead."""
+        return self._nodes[name].logic
+
+    def is_frozen(self, name: str) -> bool:
+        return self._nodes[name].frozen
+
+    def log(self, name: str) -> list[tuple[float, str]]:
+        """exo's log of this node, over all its lives: (time, line)."""
+        return self._nodes[name].log
+
+    def runners(self, name: str) -> list[str]:
+        """Ids of runner processes that live."""
+        return [i for i, r in self._nodes[name].runners.items() if r.alive]
+
+    # time
+
+    def run_until(self, t: float) -> None:
+        while self._agenda and self._agenda[0][0] <= t:
+            at, _, act = heapq.heappop(self._agenda)
+            self.now = max(self.now, at)
+            act()
+        self.now = max(self.now, t)
+
+    def at(self, t: float, act: Callable[[], None]) -> None:
+        heapq.heappush(self._agenda, (t, next(self._order), act))
+
+    # faults
+
+    def start(self, name: str) -> None:
+        """Start the node's process, if it has none."""
+        node = self._nodes[name]
+        if node.logic is not None:
+            return
+        node.life += 1
+        index = list(self._nodes).index(name) + 1
+        logic = NodeLogic(
+            name,
+            f"10.77.0.{index}",
+            [n for n in self._nodes if n != name],
+            behaviour=self._behaviour,
+            timers=self._timers,
+            rng=random.Random(self._rng.getrandbits(64)),
+            restarted=node.life > 1,
+        )
+        node.logic = logic
+        self._carry_out(node, logic.start(self.now))
+
+    def crash(self, name: str) -> None:
+        """SIGKILL of the whole tree, frozen or not."""
+        node = self._nodes[name]
+        node.logic, node.frozen, node.tick_at = None, False, float("inf")
+        node.deferred.clear()
+        for runner in node.runners.values():
+            runner.alive = False
+        node.runners.clear()
+        for request in node.requests.values():
+            self._end(request, "broken")
+        node.requests.clear()
+        for peer, conn in list(node.conns.items()):
+            self._deliver(conn, name, peer, lambda p=peer, c=conn: self._closed(p, name, c))
+        node.conns.clear()
+
+    def freeze(self, name: str) -> None:
+        """SIGSTOP of the whole tree."""
+        if self._nodes[name].logic is not None:
+            self._nodes[name].frozen = True
+
+    def resume(self, name: str) -> None:
+        node = self._nodes[name]
+        if not node.frozen:
+            return
+        node.frozen = False
+        waiting, node.deferred = node.deferred, []
+        self._tick(node)
+        for act in waiting:
+            act()
+        for runner_id in list(node.runners):
+            self._tick_runner(node, runner_id)
+
+    def kill_runner(self, name: str, runner_id: str) -> None:
+        node = self._nodes[name]
+        runner = node.runners.get(runner_id)
+        if runner is not None and runner.alive:
+            self._runner_ended(node, runner_id, 9)
+
+    def partition(self, side: Sequence[str]) -> None:
+        """Cut `side` off from the others, both ways."""
+        others = [n for n in self._nodes if n not in side]
+        self._cut |= {(a, b) for a in side for b in others} | {(b, a) for a in side for b in others}
+
+    def cut(self, source: str, sink: str) -> None:
+        """One way."""
+        self._cut.add((source, sink))
+
+    def heal(self) -> None:
+        """Every path is open again, and what was held back arrives."""
+        self._cut.clear()
+        for node in self._nodes.values():
+            for conn in list(node.conns.values()):
+                self._release(conn)
+
+    # clients
+
+    def chat(self, name: str, request: ChatRequest) -> Request:
+        node = self._nodes[name]
+        made = Request(name, request.model, request.streamed, self.now)
+        self.requests.append(made)
+        if node.logic is None:
+            self._end(made, "refused")
+        else:
+            self._call(node, lambda: self._chat(node, request, made))
+        return made
+
+    def _chat(self, node: _Node, request: ChatRequest, made: Request) -> None:
+        if node.logic is None:
+            self._end(made, "broken")
+            return
+        answer, effects = node.logic.chat(self.now, request)
+        if isinstance(answer, Accepted):
+            made.id = answer.command_id
+            node.requests[made.id] = made
+        else:
+            self._end(made, f"http {answer.status}" if answer.status >= _HTTP_ERROR else "finish")
+        self._carry_out(node, effects)
+
+    def _end(self, request: Request, how: str, message: str = "") -> None:
+        request.how, request.ended, request.message = how, self.now, message
+
+    # nodes
+
+    def ask(self, name: str, act: Callable[[NodeLogic, float], tuple[object, list[Effect]]]) -> object:
+        """Anything else of a node's API, e.g. `lambda n, t: n.create_deployment(t, "lab/tiny-a")`; its answer."""
+        node = self._nodes[name]
+        if node.logic is None:
+            return None
+        answer, effects = act(node.logic, self.now)
+        self._carry_out(node, effects)
+        return answer
+
+    def _call(self, node: _Node, act: Callable[[], None]) -> None:
+        if node.frozen:
+            node.deferred.append(act)
+        else:
+            act()
+
+    def _tell(self, node: _Node, tell: Callable[[NodeLogic], list[Effect]]) -> None:
+        """A call to the logic now, or on its resumption; void when its process has died by then."""
+        life = node.life
+
+        def act() -> None:
+            if node.logic is not None and node.life == life:
+                self._carry_out(node, tell(node.logic))
+
+        self._call(node, act)
+
+    def _tick(self, node: _Node) -> None:
+        if node.logic is not None and not node.frozen:
+            node.tick_at = float("inf")
+            self._carry_out(node, node.logic.tick(self.now))
+
+    def _schedule(self, node: _Node) -> None:
+        if node.logic is None:
+            return
+        due = max(node.logic.next_deadline(), self.now)
+        if due < node.tick_at:
+            node.tick_at = due
+            self.at(due, lambda: self._tick(node) if node.tick_at == due else None)
+
+    def _carry_out(self, node: _Node, effects: list[Effect]) -> None:
+        for effect in effects:
+            self._carry_out_one(node, effect)
+        self._schedule(node)
+
+    def _carry_out_one(self, node: _Node, effect: Effect) -> None:
+        match effect:
+            case Send(peer, message):
+                self._send(node, peer, message)
+            case DropLink(peer):
+                self._drop(node, peer)
+            case StartRunner(runner_id, times=times):
+                node.runners[runner_id] = _Runner(RunnerLogic(times, self.now))
+                self._schedule_runner(node, runner_id)
+            case StopRunner(runner_id, kill):
+                self.at(self.now + 0.05, lambda: self._stop_runner(node, runner_id, kill=kill))
+            case RunnerCommand(runner_id, kind, task_id, prompt, tokens):
+                runner = node.runners.get(runner_id)
+                if runner is not None:
+                    runner.logic.command(self.now, kind, task_id, prompt, tokens)
+                    self._schedule_runner(node, runner_id)
+            case StreamToken(command_id):
+                if command_id in node.requests:
+                    node.requests[command_id].tokens += 1
+            case EndStream(command_id, how=how, message=message):
+                if command_id in node.requests:
+                    self._end(node.requests.pop(command_id), how, message)
+            case Log(text):
+                node.log.append((self.now, text))
+            case Exit():
+                self.at(self.now, lambda: self.crash(node.name))
+            case StreamPrefill():
+                pass
+            case _:
+                pass  # the master's log file: nothing to do without files
+
+    # runners
+
+    def _stop_runner(self, node: _Node, runner_id: str, *, kill: bool) -> None:
+        runner = node.runners.get(runner_id)
+        if runner is not None and runner.alive:
+            self._runner_ended(node, runner_id, 9 if kill else None)
+
+    def _runner_ended(self, node: _Node, runner_id: str, signal: int | None) -> None:
+        node.runners.pop(runner_id).alive = False
+        self._tell(node, lambda logic: logic.runner_exited(self.now, runner_id, signal))
+
+    def _schedule_runner(self, node: _Node, runner_id: str) -> None:
+        runner = node.runners[runner_id]
+        due = runner.logic.next_deadline()
+        if due is not None and due < runner.tick_at:
+            at = max(due, self.now)
+            runner.tick_at = at
+            self.at(at, lambda: self._runner_due(node, runner_id, runner, at))
+
+    def _runner_due(self, node: _Node, runner_id: str, runner: _Runner, at: float) -> None:
+        if runner.alive and runner.tick_at == at and not node.frozen:
+            self._tick_runner(node, runner_id)
+
+    def _tick_runner(self, node: _Node, runner_id: str) -> None:
+        runner = node.runners.get(runner_id)
+        if runner is None or node.logic is None:
+            return
+        runner.tick_at = float("inf")
+        for report in runner.logic.tick(self.now):
+            if node.logic is not None:
+                self._carry_out(node, node.logic.runner_report(self.now, runner_id, report))
+        if runner_id in node.runners:
+            self._schedule_runner(node, runner_id)
+
+    # network
+
+    def _dial(self) -> None:
+        """Every node tries the peers it has no link to; the lower name dials."""
+        names = sorted(self._nodes)
+        for i, a in enumerate(names):
+            for b in names[i + 1 :]:
+                self._try(self._nodes[a], self._nodes[b])
+        self.at(self.now + self._timers.redial_s * self._rng.uniform(0.8, 1.2), self._dial)
+
+    def _try(self, a: _Node, b: _Node) -> None:
+        open_path = (a.name, b.name) not in self._cut and (b.name, a.name) not in self._cut
+        if a.logic is None or a.frozen or b.logic is None or b.name in a.conns or not open_path:
+            return
+        conn = _Conn((a.name, b.name))
+        a.conns[b.name] = conn
+        b.conns[a.name] = conn
+        self._tell(a, lambda logic: logic.link_up(self.now, b.name))
+        self._tell(b, lambda logic: logic.link_up(self.now, a.name))
+
+    def _send(self, node: _Node, peer: str, message: AnyMessage) -> None:
+        conn = node.conns.get(peer)
+        if conn is not None:
+            self._deliver(conn, node.name, peer, lambda: self._arrive(conn, node.name, peer, message))
+
+    def _deliver(self, conn: _Conn, source: str, sink: str, act: Callable[[], None]) -> None:
+        self.at(self.now + 0.002, lambda: self._pass(conn, source, sink, act))
+
+    def _pass(self, conn: _Conn, source: str, sink: str, act: Callable[[], None]) -> None:
+        held = conn.held.setdefault((source, sink), [])
+        if (source, sink) in self._cut or held:
+            held.append(act)
+        else:
+            act()
+
+    def _release(self, conn: _Conn) -> None:
+        for direction, held in list(conn.held.items()):
+            if direction not in self._cut:
+                conn.held[direction] = []
+                for act in held:
+                    act()
+
+    def _arrive(self, conn: _Conn, source: str, sink: str, message: AnyMessage) -> None:
+        node = self._nodes[sink]
+        if node.conns.get(source) is conn:
+            # What was queued on a connection is lost when it is replaced, also while the process is stopped.
+            self._tell(
+                node,
+                lambda logic: logic.receive(self.now, source, message) if node.conns.get(source) is conn else [],
+            )
+
+    def _drop(self, node: _Node, peer: str) -> None:
+        conn = node.conns.pop(peer, None)
+        if conn is not None:
+            self._deliver(conn, node.name, peer, lambda: self._closed(peer, node.name, conn))
+            self._tell(node, lambda logic: logic.link_down(self.now, peer))
+
+    def _closed(self, name: str, peer: str, conn: _Conn) -> None:
+        node = self._nodes[name]
+        if node.conns.get(peer) is conn:
+            del node.conns[peer]
+            self._tell(node, lambda logic: logic.link_down(self.now, peer))
