@@ -48,7 +48,8 @@ _PARSERS: Final[dict[str, tuple[Facet, Callable[[Any], Any]]]] = {
 _CLAIMS: Final = re.compile(r"promoting self|maintaining self")
 _YIELDS: Final = re.compile(r"demoting self|Node \S+ elected master")
 _MATTERS: Final = re.compile(
-    r"\b(WARNING|ERROR|CRITICAL)\b|Traceback|elected|terminated|Exception|[Tt]imed out|[Dd]eployment|[Ii]nstance"
+    r"\b(WARNING|ERROR|CRITICAL)\b|Traceback|Exception|elected|terminated|[Tt]imed out"
+    r"|\b[Dd]eployment\b|\b[Ii]nstance\b"
 )
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -246,7 +247,7 @@ def _message(raw: bytes) -> str:
 
 
 def _tail(raw: bytes) -> str:
-    return raw[:200].decode("utf-8", "replace")
+    return " ".join(raw[:400].decode("utf-8", "replace").split())
 
 
 def _reason(error: Exception) -> str:

@@ -7,18 +7,30 @@ from collections.abc import Coroutine
 from typing import Any
 
 
-async def run_until(stop: asyncio.Event, *activities: Coroutine[Any, Any, None]) -> None:
-    """Run all of them until `stop` is set, then cancel them. Raises the first exception of any, as it is."""
+async def run_together(*activities: Coroutine[Any, Any, None]) -> None:
+    """Run all of them to their end. When one fails the others are cancelled, and its exception is raised as it is."""
     tasks = [asyncio.create_task(activity) for activity in activities]
-    stopping = asyncio.create_task(stop.wait())
-    pending: set[asyncio.Task[Any]] = {stopping, *tasks}
+    pending: set[asyncio.Task[None]] = set(tasks)
     try:
-        while pending and not stopping.done():
+        while pending:
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                if task.exception() is not None:
-                    await task
+                await task
     finally:
-        for task in (stopping, *tasks):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(stopping, *tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def run_until(stop: asyncio.Event, *activities: Coroutine[Any, Any, None]) -> None:
+    """Run all of them until `stop` is set, then cancel them. Raises the first exception of any, as it is."""
+    together = asyncio.create_task(run_together(*activities))
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((together, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if together.done():
+            await together
+    finally:
+        stopping.cancel()
+        together.cancel()
+        await asyncio.gather(together, stopping, return_exceptions=True)

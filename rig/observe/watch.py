@@ -14,6 +14,7 @@ from rig.errors import TargetError, TargetUnreachable
 from rig.journal.records import Facet, Finding, Reachability, ViewChanged
 from rig.journal.write import Journal
 from rig.observe.target import Poll, Target
+from rig.observe.together import run_together
 from rig.observe.views import Change, FacetTracker
 
 
@@ -29,10 +30,12 @@ class WatchTiming:
 
 async def watch(target: Target, urls: Mapping[str, str], journal: Journal, timing: WatchTiming) -> None:
     """Watch all nodes (name → URL) until cancelled. Raises JournalError."""
-    async with asyncio.TaskGroup() as group:
-        for position, (node, url) in enumerate(urls.items()):
-            delay_s = timing.interval_s * position / len(urls)
-            group.create_task(NodeWatch(target, node, url, journal, timing).run(delay_s=delay_s))
+    step_s = timing.interval_s / max(1, len(urls))  # the nodes are asked in turn, not all in the same moment
+    loops = [
+        NodeWatch(target, node, url, journal, timing).run(delay_s=position * step_s)
+        for position, (node, url) in enumerate(urls.items())
+    ]
+    await run_together(*loops)
 
 
 class NodeWatch:
