@@ -58,7 +58,7 @@ async def start_cluster(spec: Embedded, folder: Path, *, inert: frozenset[str] =
     watcher = asyncio.create_task(_watch(process, lost))
     try:
         inventory = load_own_inventory(folder)
-        await _come_up(inventory, lost, folder)
+        await come_up(inventory, lost, folder)
         yield Cluster(
             inventory=inventory,
             folder=folder,
@@ -123,7 +123,7 @@ async def _watch(process: asyncio.subprocess.Process, lost: asyncio.Event) -> No
     lost.set()
 
 
-async def _come_up(inventory: Inventory, lost: asyncio.Event, folder: Path) -> None:
+async def come_up(inventory: Inventory, lost: asyncio.Event, folder: Path) -> None:
     """Returns when the cluster is ready; raises ClusterError when it ended or took too long."""
     deadline = time.monotonic() + READY_TIMEOUT_S
     ready = asyncio.create_task(wait_until_ready(inventory, deadline=deadline))

@@ -41,7 +41,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     api_port: int
     host_key: str
     client_key: str  # public key, OpenSSH format: the only one accepted
-    behaviour: str
+    behaviour: Literal["sound", "exo-0.3.70"]
     pace: float
     load_time_s: float  # a model's, at pace 1: the logic divides it with its other timers
     token_time_s: float = 0.006  # not divided: the speed of a runner is not a timer

@@ -7,12 +7,11 @@ status, what to print on stdout and on stderr, separated by NUL; or `exec` and t
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
-import socket
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeAlias
 
+from rig.embedded.machine.ask import END
 from rig.embedded.machine.environment import SYSTEM_PATH
 from rig.embedded.machine.exo_process import ExoMain
 from rig.embedded.machine.network import Network
@@ -21,7 +20,6 @@ from rig.embedded.machine.pf import Pf
 from rig.embedded.machine.sockets import open_sockets
 from rig.embedded.settings import NodeSettings
 
-END = b"\n\0\n"
 MAX_REQUEST = 65536
 MAX_NC_TIMEOUT_S = 20.0
 
@@ -153,18 +151,3 @@ def _encode(answer: Answer | Become) -> bytes:
 
 async def serve(settings: NodeSettings, commands: Commands) -> asyncio.Server:
     return await asyncio.start_unix_server(commands.handle, settings.control_socket, limit=MAX_REQUEST)
-
-
-def ask(control_socket: str, name: str, *arguments: str, timeout_s: float = 2.0) -> str:
-    """Ask a machine from another process, synchronously. Raises OSError when it does not answer."""
-    with socket.socket(socket.AF_UNIX) as asked:
-        asked.settimeout(timeout_s)
-        asked.connect(control_socket)
-        asked.sendall("\0".join([name, os.getcwd(), *arguments]).encode() + END)
-        answer = b""
-        while part := asked.recv(65536):
-            answer += part
-    status, _, rest = answer.decode(errors="replace").partition("\0")
-    if status != "0":
-        raise OSError(f"{name}: status {status} {rest!r}")
-    return rest.partition("\0")[0]

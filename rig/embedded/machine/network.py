@@ -17,6 +17,7 @@ import itertools
 import os
 import socket
 from dataclasses import dataclass
+from typing import cast
 
 from rig.embedded.machine.packet_filter import Flow, Hook, PacketFilter
 from rig.embedded.machine.peer_pid import peer_pid
@@ -41,8 +42,7 @@ class End(asyncio.Protocol):
         self._early = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's are no subclasses
 
     def data_received(self, data: bytes) -> None:
         if self.outgoing is not None:

@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable
+from typing import cast
 
 import asyncssh
 import psutil
@@ -33,8 +34,7 @@ class _Command(asyncio.SubprocessProtocol):
         self.transport: asyncio.SubprocessTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.SubprocessTransport)
-        self.transport = transport
+        self.transport = cast("asyncio.SubprocessTransport", transport)  # uvloop's are no subclasses
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         self.session.output(fd, data)
@@ -97,8 +97,8 @@ class Session(asyncssh.SSHServerSession[bytes]):
         pipe = self._pipe(0)
         if self._process is None:
             self._before_start.append(data)
-        elif isinstance(pipe, asyncio.WriteTransport) and not pipe.is_closing():
-            pipe.write(data)
+        elif pipe is not None and not pipe.is_closing():
+            cast("asyncio.WriteTransport", pipe).write(data)
 
     def eof_received(self) -> bool:
         self._input_ended = True
@@ -115,14 +115,14 @@ class Session(asyncssh.SSHServerSession[bytes]):
     def pause_writing(self) -> None:
         for fd in (1, 2):
             pipe = self._pipe(fd)
-            if isinstance(pipe, asyncio.ReadTransport) and not pipe.is_closing():
-                pipe.pause_reading()
+            if pipe is not None and not pipe.is_closing():
+                cast("asyncio.ReadTransport", pipe).pause_reading()
 
     def resume_writing(self) -> None:
         for fd in (1, 2):
             pipe = self._pipe(fd)
-            if isinstance(pipe, asyncio.ReadTransport) and not pipe.is_closing():
-                pipe.resume_reading()
+            if pipe is not None and not pipe.is_closing():
+                cast("asyncio.ReadTransport", pipe).resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.channel = None

@@ -1,0 +1,75 @@
+"""exo's main process on an emulated node: `python -m rig.embedded.exo NODE_FOLDER --lifeline FD`.
+
+Exit status 1 and "daemon already running" when another one holds the pid file. Ends on SIGTERM and SIGINT as exo does (open streams
+are ended first), and at once when its machine is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import uvloop
+
+from rig.embedded.exo.api import serve_api
+from rig.embedded.exo.files import AlreadyRunning, PidFile
+from rig.embedded.exo.host import Host
+from rig.embedded.exo.shutdown import shut_down
+from rig.embedded.ledger import Ledger
+from rig.embedded.logic.behaviour import named, timers_for
+from rig.embedded.settings import NodeSettings, read_settings
+
+
+async def run(settings: NodeSettings, lifeline_fd: int, pid_file: PidFile) -> int:
+    home = Path(settings.exo_home)
+    restarted = (home / "exo_log" / "exo.log").exists()
+    behaviour = named(settings.behaviour)
+    timers = replace(
+        timers_for(behaviour, pace=settings.pace, load_s=settings.load_time_s), token_s=settings.token_time_s
+    )
+    ledger = Ledger(settings.ledger, node=settings.name, process="exo")
+    host = Host(settings, ledger, lifeline_fd, behaviour=behaviour, timers=timers, restarted=restarted)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, host.stopped.set)
+    await host.start()
+    runner = await serve_api(host)
+    pid_file.write()
+    await host.stopped.wait()
+    await shut_down(host, runner)
+    return host.status
+
+
+def end_with(lifeline_fd: int) -> None:
+    """A thread of its own, so that a busy event loop cannot delay it."""
+
+    def wait() -> None:
+        os.read(lifeline_fd, 1)
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="rig.embedded.exo")
+    parser.add_argument("folder")
+    parser.add_argument("--lifeline", type=int, required=True)
+    arguments = parser.parse_args()
+    settings = read_settings(arguments.folder)
+    end_with(arguments.lifeline)
+    try:
+        pid_file = PidFile(Path(settings.exo_home) / "exo.pid")
+    except AlreadyRunning:
+        print("daemon already running", file=sys.stderr)
+        return 1
+    return uvloop.run(run(settings, arguments.lifeline, pid_file))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
