@@ -1,0 +1,1 @@
+"""Reports of a run, from its journal alone: console, Markdown, JSON, timelines."""

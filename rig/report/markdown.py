@@ -1,0 +1,49 @@
+"""A report that can be pasted into a pull request."""
+
+from __future__ import annotations
+
+from rig.analysis.analyse import Analysis
+from rig.analysis.verdict import Verdict
+from rig.report import tables
+from rig.report.tables import Table
+from rig.report.words import pace_line, stamp, unfinished_line
+
+
+def markdown(analysis: Analysis, verdict: Verdict) -> str:
+    info = analysis.info
+    parts = [f"## {info.run}: {verdict.word}"]
+    parts += [f"> **{line}**" for line in (stamp(analysis), unfinished_line(analysis)) if line]
+    parts += [f"> {line}" for line in (pace_line(analysis),) if line]
+    parts.append(f"Seed {info.seed}, rig {info.rig_version}{_revision(info.rig_revision)}, {info.wall_start_iso}.")
+    parts += [_table(table) for table in tables.all_tables(analysis, verdict)]
+    evidence, findings = tables.evidence(verdict), tables.findings(analysis)
+    if evidence:
+        parts.append("### Evidence\n" + "\n".join(f"- {_escape(line)}" for line in evidence))
+    if findings:
+        parts.append("### Findings\n" + "\n".join(f"- {_escape(line)}" for line in findings))
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(table: Table) -> str:
+    lines = [
+        f"### {table.title}",
+        "",
+        f"| {' | '.join(map(_escape, table.columns))} |",
+        f"|{'---|' * len(table.columns)}",
+        *(f"| {' | '.join(map(_escape, row))} |" for row in table.rows),
+    ]
+    if table.note:
+        lines += ["", _escape(table.note)]
+    return "\n".join(lines)
+
+
+def _escape(text: str) -> str:
+    """Text of others must not break a table or become markup."""
+    flat = " ".join(text.split())
+    for mark in ("\\", "|", "`", "*", "_", "<", ">", "[", "]"):
+        flat = flat.replace(mark, f"\\{mark}")
+    return flat
+
+
+def _revision(revision: str | None) -> str:
+    return f" ({revision[:12]})" if revision else ""

@@ -1,0 +1,222 @@
+"""The tables of a report as plain text cells, for the console and for Markdown alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rig.analysis.analyse import Analysis
+from rig.analysis.counts import PERCENTILES, Latencies
+from rig.analysis.kinds import KindRow
+from rig.analysis.requests import Lost
+from rig.analysis.verdict import Verdict
+from rig.report.words import figure, length, milliseconds, percent, seconds, spread
+
+MAX_LOST_ROWS: Final = 20
+HEADLINE: Final = "neither result nor error (own node not faulted)"
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def summary(analysis: Analysis) -> Table:
+    total = analysis.requests.total
+    faults = sum(fault.effective for fault in analysis.faults)
+    row = (
+        analysis.info.run,
+        length(analysis.end_t),
+        f"{total.started}",
+        f"{faults}",
+        f"{total.lost_not_own_node}",
+    )
+    return Table("Summary", ("run", "duration", "requests", "faults", HEADLINE), (row,))
+
+
+def requests(analysis: Analysis) -> Table:
+    total = analysis.requests.total
+    columns = ("completed", "errors", "lost", "void", "unfinished", "exposed", "own-node", "own-rejoining", "excluded")
+    row = (
+        f"{total.completed}",
+        f"{total.error}",
+        f"{total.lost}",
+        f"{total.void}",
+        f"{total.unfinished}",
+        f"{total.exposed}",
+        _with_lost(total.own_node, total.lost_own_node),
+        _with_lost(total.own_rejoining, total.lost_own_rejoining),
+        percent(total.excluded_share),
+    )
+    how = ", ".join(f"{count} {name}" for name, count in total.how().items() if count) or "none"
+    note = f"Lost: {how}. Without the rig's own deadlines: {total.lost_without_deadlines}. "
+    note += f"Calm weather: {analysis.requests.calm.started} requests, {analysis.requests.calm.error} errors, "
+    note += f"{analysis.requests.calm.lost} lost."
+    return Table("Requests", columns, (row,), note)
+
+
+def _with_lost(count: int, lost: int) -> str:
+    return f"{count} ({lost} lost)" if lost else f"{count}"
+
+
+def faults(analysis: Analysis) -> Table:
+    """One row for each kind. The classes count a fault once for each model."""
+    columns = (
+        "fault", "planned", "effective", "skipped", "survived", "replaced", "unaffected", "not recovered", "censored",
+        "exposed", "errors", "lost",
+    )  # fmt: skip
+    return Table(
+        "Faults",
+        columns,
+        tuple(_fault_row(row) for row in analysis.kinds),
+        "survived … censored: what became of each model after each effective fault. " + _odd(analysis.kinds),
+    )
+
+
+def _fault_row(row: KindRow) -> tuple[str, ...]:
+    numbers = (
+        row.planned,
+        row.effective,
+        row.skipped,
+        row.classes["survived"],
+        row.classes["replaced"],
+        row.classes["unaffected"],
+        row.classes["not recovered"],
+        row.classes["censored"],
+        row.exposed,
+        row.error,
+    )
+    return (row.kind, *(f"{number}" for number in numbers), _lost_cell(row))
+
+
+def _lost_cell(row: KindRow) -> str:
+    own = f" (+ {row.lost_own_node} own node)" if row.lost_own_node else ""
+    return f"{row.lost - row.lost_own_node}{own}"
+
+
+def _odd(rows: Sequence[KindRow]) -> str:
+    parts: list[str] = []
+    for row in rows:
+        for count, word in (
+            (row.ineffective, "without effect"),
+            (row.invalid, "invalid"),
+            (row.unhealed, "not healed"),
+            (row.classes["unknown"], "recovered by an instance that could not be told"),
+            (row.unwedged, "unwedged by the rig"),
+        ):
+            if count:
+                parts.append(f"{row.kind}: {count} {word}")
+    return f"Also: {'; '.join(parts)}." if parts else ""
+
+
+def recovery(analysis: Analysis) -> Table:
+    """One row for each kind, times from the heal, as median / p90 / worst."""
+    columns = (
+        "fault", "survived: time to serve", "survived: sustained", "replaced: time to serve", "replaced: sustained",
+        "from the strike", "outage", "silence, worst", "resolution",
+    )  # fmt: skip
+    rows = tuple(
+        (
+            row.kind,
+            spread(row.times["survived"].time_to_serve),
+            spread(row.times["survived"].sustained),
+            spread(row.times["replaced"].time_to_serve),
+            spread(row.times["replaced"].sustained),
+            spread(row.times["affected"].serve_from_strike),
+            spread(row.outage),
+            figure(row.silence.worst),
+            seconds(row.resolution_worst_s),
+        )
+        for row in analysis.kinds
+    )
+    note = "median / p90 / worst, from the heal if not said otherwise. What never ended counts as infinite: > so much."
+    return Table("Recovery", columns, rows, note)
+
+
+def latency(analysis: Analysis) -> Table:
+    """Of the good requests; beside it, with failures counted as infinite, where that makes a difference."""
+    shares = tuple(f"p{share * 100:g}" for share in PERCENTILES)
+    columns = ("model", "completed", *(f"{name} {share}" for name in ("TTFT", "ITL", "E2EL") for share in shares))
+    groups = {"all": analysis.requests.latencies, **analysis.requests.latencies_by_model}
+    rows = tuple((name, f"{values.good}", *_latency_cells(values)) for name, values in groups.items())
+    return Table("Latency", columns, rows, "In brackets: with failures counted as infinite. Sketched, ± 2 %.")
+
+
+def _latency_cells(values: Latencies) -> list[str]:
+    cells: list[str] = []
+    for quantiles in values.quantiles().values():
+        for good, all_of_them in zip(quantiles.good, quantiles.with_failures, strict=True):
+            same = milliseconds(good) == milliseconds(all_of_them)
+            cells.append(milliseconds(good) if same else f"{milliseconds(good)} ({milliseconds(all_of_them)})")
+    return cells
+
+
+def lost(analysis: Analysis) -> Table | None:
+    """Every lost request, own node not faulted first; at most 20."""
+    listed = [*analysis.requests.listed, *analysis.requests.listed_own]
+    if not listed:
+        return None
+    aims = {fault.number: f"{fault.number} ({fault.kind})" for fault in analysis.faults}
+    columns = ("request", "how", "model", "entry", "sent at", "stalled at", "ended at", "fault", "own")
+    rows = tuple(_lost_row(one, aims) for one in listed[:MAX_LOST_ROWS])
+    more = analysis.requests.total.lost - len(rows)
+    return Table("Lost requests", columns, rows, f"and {more} more" if more > 0 else "")
+
+
+def _lost_row(one: Lost, aims: dict[int, str]) -> tuple[str, ...]:
+    return (
+        one.id,
+        one.how + ("" if one.streamed else ", not streamed"),
+        one.model,
+        one.entry,
+        seconds(one.started_t),
+        seconds(one.stalled_t),
+        seconds(one.ended_t),
+        "none near" if one.fault is None else aims.get(one.fault, f"{one.fault}"),
+        one.own or "",
+    )
+
+
+def checks(verdict: Verdict) -> Table:
+    rows = tuple((check.status, check.name, check.summary) for check in verdict.checks)
+    return Table("Checks", ("status", "check", "what was found"), rows)
+
+
+def evidence(verdict: Verdict) -> list[str]:
+    """The evidence of every check that did not pass, a line each."""
+    return [
+        f"{check.name}: {line}"
+        for check in verdict.checks
+        if check.status in ("fail", "unknown")
+        for line in check.evidence
+    ]
+
+
+def findings(analysis: Analysis) -> list[str]:
+    """What is worth a reader's attention beyond the tables; at most some 20 lines."""
+    lines = [f"at {finding.t:.1f} s, {finding.code}: {finding.text}" for finding in analysis.findings[:MAX_LOST_ROWS]]
+    if analysis.finding_count > MAX_LOST_ROWS:
+        lines.append(f"and {analysis.finding_count - MAX_LOST_ROWS} more findings")
+    for unwedged in analysis.unwedged:
+        worked = "serving again" if unwedged.ok else "in vain"
+        took = unwedged.ended_t - unwedged.started_t
+        lines.append(
+            f"at {unwedged.t:.1f} s, unwedged {unwedged.node} after fault {unwedged.fault}: {took:.1f} s, {worked}"
+        )
+    if analysis.requests.damaged:
+        lines.append(f"{analysis.requests.damaged} completed requests have a token count unlike the server's usage")
+    if analysis.requests.unclean:
+        lines.append(
+            f"{analysis.requests.unclean} completed requests did not end as they should after their finish reason"
+        )
+    return lines
+
+
+def all_tables(analysis: Analysis, verdict: Verdict) -> list[Table]:
+    tables = [summary(analysis), requests(analysis), faults(analysis), recovery(analysis), latency(analysis)]
+    listed = lost(analysis)
+    return [*tables, *([listed] if listed else []), checks(verdict)]
