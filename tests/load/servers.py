@@ -29,6 +29,29 @@ DONE: Final = chunk(b"data: [DONE]\n\n")
 SOUND: Final = HEAD + token() + FINISH + DONE + END
 
 
+ANSWER: Final = (
+    b'{"id":"y","choices":[{"message":{"content":"ab"},"finish_reason":"stop"}],"usage":{"completion_tokens":2}}'
+)
+
+
+async def until(condition: Callable[[], object], timeout_s: float = 10.0) -> None:
+    """Return when the condition holds; an AssertionError when it does not come to."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to hold"
+        await asyncio.sleep(0.005)
+
+
+def whole(body: bytes = ANSWER) -> bytes:
+    """A response that is not streamed."""
+    return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+
+
+async def sound(client: Client) -> None:
+    """The script of a server without fault."""
+    await client.send(SOUND if client.request["stream"] else whole())
+
+
 class Client:
     """One connection as the server sees it; `request` is the JSON body it sent."""
 
