@@ -41,7 +41,7 @@ def end_marked(prefix: str, *, sessions: AbstractSet[tuple[int, float]] = frozen
         for process in found:
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        time.sleep(ROUND_S)
+        time.sleep(ROUND_S)  # a killed process needs a moment to go; a parent may have forked meanwhile
     return [process.pid for process in marked(prefix, sessions=sessions) if process.pid != os.getpid()]
 
 

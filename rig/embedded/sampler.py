@@ -217,7 +217,7 @@ def run(layout: ClusterLayout, lifeline_fd: int) -> None:
     deadline = time.monotonic() + MACHINES_END_S
     while time.monotonic() < deadline:
         sampler.look()
-        if not sampler.watched:
+        if all(watched.state == "Z" for watched in sampler.watched.values()):
             break
         time.sleep(PERIOD_S)
     reap(layout)

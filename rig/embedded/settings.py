@@ -44,7 +44,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     behaviour: Literal["sound", "exo-0.3.70"]
     pace: float
     load_time_s: float  # a model's, at pace 1: the logic divides it with its other timers
-    token_time_s: float = 0.006  # not divided: the speed of a runner is not a timer
+    token_time_s: float = 0.015  # not divided: the speed of a runner is not a timer
     seed: int
     inert: list[str]  # commands that do nothing: a negative control
     peers: list[Peer]

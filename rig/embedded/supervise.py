@@ -24,6 +24,7 @@ import msgspec
 import psutil
 
 from rig.embedded import lifeline as lifelines
+from rig.embedded import orphans
 from rig.embedded.lifeline import Lifeline
 from rig.embedded.prepare import ClusterLayout, read_layout
 from rig.embedded.reap import reap
@@ -74,6 +75,7 @@ def _say(text: str) -> None:
 
 async def supervise(layout: ClusterLayout, *, owner_fd: int | None, limit_s: float) -> int:
     """Run the cluster until it is to end. Returns the exit status."""
+    orphans.adopt()
     stop = asyncio.Event()
     owner_gone = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -91,6 +93,7 @@ async def supervise(layout: ClusterLayout, *, owner_fd: int | None, limit_s: flo
     finally:
         await _end(children)
         left = await asyncio.to_thread(reap, layout)
+        orphans.collect_all()
         if left:
             _say(f"could not end {left}")
         with contextlib.suppress(OSError):

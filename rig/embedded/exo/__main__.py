@@ -12,8 +12,10 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
@@ -38,12 +40,27 @@ async def run(settings: NodeSettings, lifeline_fd: int, pid_file: PidFile) -> in
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, host.stopped.set)
+    loop.set_exception_handler(lambda _, context: die(host, context))
     await host.start()
     runner = await serve_api(host)
     pid_file.write()
     await host.stopped.wait()
     await shut_down(host, runner)
     return host.status
+
+
+def die(host: Host, context: dict[str, Any]) -> None:
+    """An exception that nobody caught ends exo, as it would end the real one, and is seen."""
+    error: BaseException | None = context.get("exception")
+    if isinstance(error, ConnectionError):
+        return  # a client or a peer that went away
+    print("EXO terminated due to unhandled exception:", context.get("message"), file=sys.stderr)
+    if error is not None:
+        traceback.print_exception(error)
+    sys.stderr.flush()
+    host.log.write(f"EXO terminated due to unhandled exception: {error}")
+    host.status = 1
+    host.stopped.set()
 
 
 def end_with(lifeline_fd: int) -> None:

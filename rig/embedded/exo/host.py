@@ -85,7 +85,8 @@ class Host:
             on_reports=self._reports,
             on_exit=self._runner_exited,
         )
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_at = 0.0
 
     async def start(self) -> None:
         await self.runners.start_tracker()
@@ -159,10 +160,11 @@ class Host:
         self._noted.follow(self.logic.replica)
         due = self.logic.next_deadline()
         if self._timer is not None:
-            if self._timer.when() <= due and not self._timer.cancelled():
+            if self._timer_at <= due:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(due, self._tick)
+        self._timer_at = due
+        self._timer = self._loop.call_later(max(0.0, due - self._now()), self._tick)
 
     def _tick(self) -> None:
         self._timer = None

@@ -11,7 +11,8 @@ import sys
 import uvloop
 
 from rig.embedded import lifeline as lifelines
-from rig.embedded.ledger import FilterChanged, Ledger
+from rig.embedded import orphans
+from rig.embedded.ledger import FilterChanged, Ledger, ProcessExited
 from rig.embedded.machine import commands
 from rig.embedded.machine.exo_process import ExoMain
 from rig.embedded.machine.network import Network
@@ -21,9 +22,12 @@ from rig.embedded.machine.ssh_server import NodeSshServer
 from rig.embedded.reap import end_marked
 from rig.embedded.settings import NodeSettings, read_settings
 
+COLLECT_S = 0.1
+
 
 async def run(settings: NodeSettings, lifeline_fd: int) -> int:
     """Serve until the lifeline ends or a signal comes; whatever happens, end every process of the node."""
+    orphans.adopt()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     lifelines.watch(lifeline_fd, stop.set)
@@ -37,6 +41,7 @@ async def run(settings: NodeSettings, lifeline_fd: int) -> int:
     exo = ExoMain(settings, ledger)
     write_shims(settings)
     serving = asyncio.create_task(network.serve())
+    collecting = asyncio.create_task(collect_orphans(ledger, settings.name))
     try:
         control = await commands.serve(settings, commands.Commands(settings, network, exo))
         ssh = await NodeSshServer(settings, ledger).listen()
@@ -51,9 +56,22 @@ async def run(settings: NodeSettings, lifeline_fd: int) -> int:
         return 0 if waiting.done() else 1
     finally:
         serving.cancel()
+        collecting.cancel()
         end_marked(settings.marker)
+        orphans.collect_all()
         api_port.close()
         ledger.close()
+
+
+async def collect_orphans(ledger: Ledger, node: str) -> None:
+    """Note the end of processes whose main died before them, until cancelled."""
+
+    def ended(pid: int, status: int) -> None:
+        ledger.write(ProcessExited(t=ledger.now(), node=node, role="orphan", pid=pid, status=status))
+
+    while True:
+        orphans.collect(ended)
+        await asyncio.sleep(COLLECT_S)
 
 
 def hold_port(port: int) -> socket.socket:
