@@ -86,6 +86,9 @@ def soak(
         str | None, typer.Option("--name", help="Name of the run's folder. [date and time]", show_default=False)
     ] = None,
     yes: Yes = False,
+    keep_cluster: Annotated[
+        bool, typer.Option("--keep-cluster", help="Keep the embedded cluster's own folder (its ledger) in the run's.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Load and faults for hours; then how many requests were lost and how long each model took to serve again."""
@@ -102,6 +105,7 @@ def soak(
             out=out,
             name=name,
             yes=yes,
+            keep_cluster=keep_cluster,
             as_json=as_json,
         )
     )

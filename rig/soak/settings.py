@@ -11,6 +11,7 @@ from rig.config.inventory import Inventory
 from rig.config.paced import paced_plan, paced_workload
 from rig.config.plan import Plan
 from rig.config.workload import Workload
+from rig.injection.schedule import strike_until_s
 from rig.observe.watch import WatchTiming
 
 _PROBE_FAST_S: Final = 0.25
@@ -80,7 +81,7 @@ class SoakSettings:
     @property
     def strike_until_s(self) -> float:
         """Seconds after the start of the load from which no hold may last any longer, so that recoveries are seen."""
-        return self.length_s - min(self.pace.scale(60.0), self.plan.settle)
+        return strike_until_s(self.plan, self.length_s, self.pace.factor)
 
     def described(self, what: Workload | Plan | Inventory) -> dict[str, Any]:
         return what.model_dump(mode="json")
