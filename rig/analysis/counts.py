@@ -101,6 +101,18 @@ class Latencies:
             if end.last_token_t is not None and tokens > 1:
                 self.itl.add((end.last_token_t - end.first_token_t) / (tokens - 1))
 
+    def take(self, other: Latencies) -> None:
+        """Add all of another one."""
+        for mine, its in ((self.ttft, other.ttft), (self.itl, other.itl), (self.e2el, other.e2el)):
+            mine.merge(its.record())
+        self.chunk_gap.merge(other.chunk_gap.record())
+        self.good += other.good
+        self.good_streamed += other.good_streamed
+        self.failed += other.failed
+        self.failed_streamed += other.failed_streamed
+        self.tokens += other.tokens
+        self.gap_max_s = max(self.gap_max_s, other.gap_max_s)
+
     def quantiles(self) -> dict[str, Quantiles]:
         return {
             "ttft": _quantiles(self.ttft, self.failed_streamed),

@@ -7,7 +7,7 @@ a strike, a heal or a recovery that belongs to its time. Then it is counted and 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -57,17 +57,23 @@ class Tally:
     total: Counts = field(default_factory=Counts)
     calm: Counts = field(default_factory=Counts)
     baseline: Counts = field(default_factory=Counts)
-    by_model: dict[str, Counts] = field(default_factory=dict[str, Counts])
-    by_entry: dict[str, Counts] = field(default_factory=dict[str, Counts])
-    by_streamed: dict[str, Counts] = field(default_factory=dict[str, Counts])
-    by_fault: dict[int, FaultCounts] = field(default_factory=dict[int, FaultCounts])
-    latencies: Latencies = field(default_factory=Latencies)
-    latencies_by_model: dict[str, Latencies] = field(default_factory=dict[str, Latencies])
+    by_model: defaultdict[str, Counts] = field(default_factory=lambda: defaultdict(Counts))
+    by_entry: defaultdict[str, Counts] = field(default_factory=lambda: defaultdict(Counts))
+    by_streamed: defaultdict[str, Counts] = field(default_factory=lambda: defaultdict(Counts))
+    by_fault: defaultdict[int, FaultCounts] = field(default_factory=lambda: defaultdict(FaultCounts))
+    latencies: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))  # by model
     listed: list[Lost] = field(default_factory=list[Lost])  # lost, own node not faulted; the first 200
     listed_own: list[Lost] = field(default_factory=list[Lost])  # lost, own node faulted; the first 200
     damaged: int = 0
     unclean: int = 0
     damaged_ids: list[str] = field(default_factory=list[str])
+
+    def all_latencies(self) -> Latencies:
+        """Of all models together."""
+        together = Latencies()
+        for latencies in self.latencies.values():
+            together.take(latencies)
+        return together
 
 
 class RequestTally:
@@ -88,9 +94,7 @@ class RequestTally:
         self._pending.append(attempt)
         from_t = attempt.planned_t if self._context.settings.open_loop else attempt.started_t
         result = self.result
-        result.latencies.add(record, from_t=from_t, streamed=attempt.streamed)
-        by_model = result.latencies_by_model.setdefault(attempt.model, Latencies())
-        by_model.add(record, from_t=from_t, streamed=attempt.streamed)
+        result.latencies[attempt.model].add(record, from_t=from_t, streamed=attempt.streamed)
         result.unclean += record.unclean_end is not None
         if record.damaged is not None:
             result.damaged += 1
@@ -114,9 +118,9 @@ class RequestTally:
     def _groups(self, model: str, entry: str, streamed: bool) -> list[Counts]:  # noqa: FBT001 (a key like the others)
         result = self.result
         return [
-            result.by_model.setdefault(model, Counts()),
-            result.by_entry.setdefault(entry, Counts()),
-            result.by_streamed.setdefault("streamed" if streamed else "not streamed", Counts()),
+            result.by_model[model],
+            result.by_entry[entry],
+            result.by_streamed["streamed" if streamed else "not streamed"],
         ]
 
     def _count(self, attempt: Attempt, baseline: Window | None) -> None:
@@ -138,7 +142,7 @@ class RequestTally:
             return
         fault = self._attributed(attempt)
         if fault is not None:
-            self._blame(result.by_fault.setdefault(fault, FaultCounts()), attempt, own)
+            self._blame(result.by_fault[fault], attempt, own)
         listed = result.listed_own if own == "node" else result.listed
         if attempt.outcome == "lost" and len(listed) < MAX_LISTED:
             listed.append(_lost(attempt, own, fault))
@@ -151,7 +155,7 @@ class RequestTally:
         met = {fault.number for fault in faults.struck[first:last] if fault.effective}
         met |= self._spans.outages_at(attempt.model, attempt.started_t)
         for number in met:
-            self.result.by_fault.setdefault(number, FaultCounts()).exposed += 1
+            self.result.by_fault[number].exposed += 1
         return met
 
     def _attributed(self, attempt: Attempt) -> int | None:

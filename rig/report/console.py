@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -17,11 +19,13 @@ from rig.report.words import pace_line, stamp, unfinished_line
 
 _STYLES: Final = {"pass": "green", "fail": "bold red", "unknown": "yellow", "not-exercised": "dim"}
 MAX_LINES: Final = 20
+MAX_TURNED: Final = 6
+PIPE_WIDTH: Final = 200
 
 
 def print_report(analysis: Analysis, verdict: Verdict, console: Console | None = None) -> None:
     """Print all tables, then evidence, findings and the verdict. Without a console: to stdout."""
-    out = Console(highlight=False) if console is None else console
+    out = default_console() if console is None else console
     for line, style in ((stamp(analysis), "bold magenta"), (unfinished_line(analysis), "bold red")):
         if line:
             out.print(Text(line, style=style))
@@ -43,14 +47,35 @@ def print_report(analysis: Analysis, verdict: Verdict, console: Console | None =
     out.print(Text(f"{analysis.info.run}: {verdict.word} (exit code {verdict.exit_code})", style=_STYLES[verdict.word]))
 
 
+def default_console() -> Console:
+    """To stdout. A pipe has no width of its own: wide enough that tables need not be folded."""
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        return Console(highlight=False, width=PIPE_WIDTH)
+    return console
+
+
 def _print_table(table: Table, out: Console) -> None:
+    """As it is; turned on its side where that does not fit and the other does better."""
+    upright = _rich_table(table, out)
+    fits = Measurement.get(out, out.options.update(max_width=10_000), upright).maximum <= out.width
+    out.print(upright if fits or len(table.rows) > MAX_TURNED else _rich_table(_turned(table), out))
+    if table.note:
+        out.print(Text(table.note, style="dim"))
+
+
+def _rich_table(table: Table, out: Console) -> RichTable:
     style = box.SIMPLE_HEAD if out.is_terminal and not out.legacy_windows else box.ASCII2
     rich_table = RichTable(title=table.title, title_justify="left", box=style, title_style="bold", pad_edge=False)
     for index, column in enumerate(table.columns):
-        number = index and all(row[index][:1].isdigit() for row in table.rows)
+        number = index > 0 and all(row[index][:1].isdigit() for row in table.rows)
         rich_table.add_column(column, justify="right" if number else "left", overflow="fold")
     for row in table.rows:
         rich_table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
-    out.print(rich_table)
-    if table.note:
-        out.print(Text(table.note, style="dim"))
+    return rich_table
+
+
+def _turned(table: Table) -> Table:
+    columns = (table.columns[0], *(row[0] for row in table.rows))
+    rows = tuple((name, *(row[index] for row in table.rows)) for index, name in enumerate(table.columns) if index)
+    return Table(table.title, columns, rows, table.note)

@@ -33,8 +33,8 @@ def report_json(analysis: Analysis, verdict: Verdict) -> dict[str, Any]:
         "requests_by_model": {name: _counts(counts) for name, counts in result.by_model.items()},
         "requests_by_entry": {name: _counts(counts) for name, counts in result.by_entry.items()},
         "requests_by_streamed": {name: _counts(counts) for name, counts in result.by_streamed.items()},
-        "latency": {"all": _latency(result.latencies)}
-        | {name: _latency(values) for name, values in result.latencies_by_model.items()},
+        "latency": {"all": _latency(result.all_latencies())}
+        | {name: _latency(values) for name, values in result.latencies.items()},
         "lost": [msgspec.to_builtins(lost) for lost in result.listed],
         "lost_own_node": [msgspec.to_builtins(lost) for lost in result.listed_own],
         "damaged": {"count": result.damaged, "ids": result.damaged_ids},

@@ -141,7 +141,7 @@ def latency(analysis: Analysis) -> Table:
     """Of the good requests; beside it, with failures counted as infinite, where that makes a difference."""
     shares = tuple(f"p{share * 100:g}" for share in PERCENTILES)
     columns = ("model", "completed", *(f"{name} {share}" for name in ("TTFT", "ITL", "E2EL") for share in shares))
-    groups = {"all": analysis.requests.latencies, **analysis.requests.latencies_by_model}
+    groups = {"all": analysis.requests.all_latencies(), **analysis.requests.latencies}
     rows = tuple((name, f"{values.good}", *_latency_cells(values)) for name, values in groups.items())
     return Table("Latency", columns, rows, "In brackets: with failures counted as infinite. Sketched, ± 2 %.")
 
