@@ -71,9 +71,11 @@ class Watcher:
                         self._changed()
                 result = await stream.wait()
             stderr = (result.stderr.strip().splitlines() or [""])[-1]
-            self._finish(
-                _ENDS.get(result.status, "invalid"), stderr or _reason(progress.events) or f"status {result.status}"
-            )
+            if result.status in _ENDS:
+                self._finish(_ENDS[result.status], _reason(progress.events) or stderr)
+            else:
+                ended = f"by signal {result.signal}" if result.signal else f"with status {result.status}"
+                await self._heal_from_lease(f"{progress.act.script} ended {ended}{f': {stderr}' if stderr else ''}")
         except SshError as exc:
             progress.lost = True
             progress.detail = exc.message
@@ -133,7 +135,12 @@ class Watcher:
 
 
 def end_of(events: list[ScriptEvent]) -> End:
-    """How a script ended, from its events alone, as its exit status would say. Pure."""
+    """How a script ended, from its events alone, as its exit status would say. Pure.
+
+    A heal by `heal.sh` (`by=heal`) means that the script did not live to its end.
+    """
+    if any(event.event == "healed" and event.fields.get("by") == "heal" for event in events):
+        return "invalid"
     names = {event.event for event in events}
     for end in _BY_EVENT:
         if end in names:

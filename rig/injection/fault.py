@@ -1,9 +1,9 @@
 """One fault from plan to end: planned → leased → struck → holding → healed, or skipped, ineffective, invalid, unhealed.
 
 The scripts on the nodes act; this follows them, maps their times to the run's clock by an offset measured right
-before, asks for an account of its own (`verify`), and writes each state to the journal. A fault with several scripts has
-reached a state when all of them have; when one of them cannot strike, the others are healed at once. Whatever ends this
-early (a signal, a cancellation) heals first.
+before, asks for an account of its own (`verify`), and writes each state to the journal. A fault with several scripts
+has reached a state when all of them have; when one of them cannot strike, the others are healed at once. Whatever ends
+this early (a signal, a cancellation) heals first.
 """
 
 from __future__ import annotations

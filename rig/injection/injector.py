@@ -1,7 +1,7 @@
 """The faults of a run, one after another: gap, look, strike, hold, heal, wait for the target's recovery.
 
-What the target is, and whether it has recovered, comes in as a callable; this only knows nodes. It aborts (FaultError) on
-an unhealed fault, on a breach of the blast radius, and after too many faults in a row without recovery.
+What the target is, and whether it has recovered, comes in as a callable; this only knows nodes. It aborts (FaultError)
+on an unhealed fault, on a breach of the blast radius, and after too many faults in a row without recovery.
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ when its deadline has passed or the node has booted since: a controller that die
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import re
 import secrets
 import socket
 from collections.abc import AsyncGenerator, Callable
@@ -22,21 +24,24 @@ from rig.nodes.ssh import NodeConnection, Nodes
 TTL_S = 60.0
 HELD = 75  # status of the scripts below: the lock is (or has become) another's
 
-# $1 lock, $2 our file, $3 the file of the stale lock that may be moved away (empty: none).
+# $1 lock, $2 our file, $3 the token of the stale lock that may be replaced (empty: none).
+# A stale lock is replaced only by who made the folder named after its token, and only while it still is that lock.
 _TAKE = """
-umask 077; lock=$1; mine=$2; stale=$3
+umask 077; lock=$1; mine=$2; stale=$3; gate=$lock.over-$3
 cat >"$mine" || exit 1
-if [ -n "$stale" ]; then
-    aside=$mine.aside
-    if mv "$lock" "$aside" 2>/dev/null; then
-        # Between our look and our mv another rig may have taken it over: then it is put back.
-        grep -qxF "token=$stale" "$aside" || { ln "$aside" "$lock"; rm -f "$aside" "$mine"; exit 75; }
-        rm -f "$aside"
-    fi
+if [ -z "$stale" ]; then
+    ln "$mine" "$lock" 2>/dev/null; took=$?
+elif mkdir "$gate" 2>/dev/null; then
+    grep -qxF "token=$stale" "$lock" 2>/dev/null && mv -f "$mine" "$lock"; took=$?
+    rmdir "$gate"
+else
+    [ -z "$(find "$gate" -prune -mmin +1 2>/dev/null)" ] || rmdir "$gate" 2>/dev/null
+    took=1
 fi
-if ln "$mine" "$lock" 2>/dev/null; then rm -f "$mine"; exit 0; fi
 rm -f "$mine"
+[ "$took" -eq 0 ] && exit 0
 [ -e "$lock" ] && exit 75
+[ -n "$stale" ] && exit 75
 echo "cannot write $lock" >&2
 exit 1
 """
@@ -96,14 +101,13 @@ async def hold_locks(
 async def _take(conn: NodeConnection, locks: Locks, ttl_s: float) -> str | None:
     """Takes the lock; returns the owner of an expired one that was taken over. Raises LeaseError for a live one."""
     for _ in range(3):
-        seen = await inspect(conn, "leases")
-        now = await inspect(conn, "clock")
-        live = _is_live(seen.lock, now.clock, now.boot_id)
+        seen, now = await asyncio.gather(inspect(conn, "leases"), inspect(conn, "clock"))
+        live = _is_live(seen.lock, now.clock, now.boot_id) and not _died_here(seen.lock.get("owner", ""))
         if seen.lock and live:
             raise _foreign(conn.name, seen.lock, now.clock)
         text = _text(locks, now.boot_id, now.clock + ttl_s)
-        stale = seen.lock.get("token", "") if seen.lock else ""
-        if seen.lock and not stale:
+        stale = seen.lock.get("token", "")
+        if seen.lock and not re.fullmatch(r"[A-Za-z0-9]{1,64}", stale):
             raise LeaseError(
                 f"{conn.name}: {conn.node.rig_dir}/lock cannot be understood",
                 remedy="remove it on the node if no other rig is at work there",
@@ -129,12 +133,26 @@ def _is_live(lock: dict[str, str], clock: float, boot_id: str) -> bool:
     return lock.get("boot_id") == boot_id and clock < deadline
 
 
+def _died_here(owner: str) -> bool:
+    """Whether the owner was a process of this user on this machine, and is gone."""
+    place, _, pid = owner.rpartition(":")
+    if place != default_owner().rpartition(":")[0] or not pid.isdigit():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def _foreign(node: str, lock: dict[str, str], clock: float) -> LeaseError:
-    left_s = max(0.0, float(lock["deadline"]) - clock) if "deadline" in lock else 0.0
-    return LeaseError(
-        f"{node}: locked by {lock.get('owner', 'somebody')} for run {lock.get('run', '?')}",
-        remedy=f"wait for that run to end; a dead one lets go by itself within {left_s:.0f} s",
-    )
+    remedy = "wait for that run to end; the lock of a dead one runs out by itself"
+    with contextlib.suppress(KeyError, ValueError):
+        remedy += f" within {max(0.0, float(lock['deadline']) - clock):.0f} s"
+    owner, run = lock.get("owner", "somebody"), lock.get("run", "?")
+    return LeaseError(f"{node}: locked by {owner} for run {run}", remedy=remedy)
 
 
 async def _renew_all(conns: list[NodeConnection], locks: Locks, ttl_s: float) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import secrets
 import shlex
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -11,7 +14,7 @@ from pathlib import Path
 
 from rig.config.inventory import Node
 from rig.config.stock import scripts_folder
-from rig.errors import CommandFailed, ConfigError, NodeError, NodeNotReady
+from rig.errors import CommandFailed, ConfigError, NodeNotReady
 from rig.nodes.ssh import NodeConnection
 
 EVENT_MARK = "@rig"
@@ -34,9 +37,19 @@ class Bundle:
             digest.update(f"{name} {len(data)}\n".encode() + data)
         return Bundle(files, f"scripts-{digest.hexdigest()[:16]}")
 
-    def sums(self) -> dict[str, tuple[int, int]]:
-        """File name → (checksum, size) as the command `cksum` prints them."""
-        return {name: (cksum(data), len(data)) for name, data in self.files.items()}
+    def sums(self) -> str:
+        """Checksum, size and name of each file, as `cksum *.sh` prints them, on one line."""
+        return " ".join(f"{cksum(data)} {len(data)} {name}" for name, data in self.files.items())
+
+    def archive(self) -> bytes:
+        """The files as a tar archive."""
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+            for name, data in self.files.items():
+                entry = tarfile.TarInfo(name)
+                entry.size, entry.mode = len(data), 0o500
+                tar.addfile(entry, io.BytesIO(data))
+        return out.getvalue()
 
 
 @lru_cache(maxsize=1)
@@ -67,6 +80,24 @@ def parse_event(line: str) -> ScriptEvent | None:
     return ScriptEvent(parts[0], node_t, {key: value for key, equals, value in pairs if equals})
 
 
+_INSTALL = """
+LC_ALL=C; export LC_ALL; umask 077; dir=$1; final=$2; new=$3; aside=$4; want=$5
+fail() { echo "$1" >&2; rm -rf "$new"; exit 1; }
+sums() { (cd "$1" 2>/dev/null && set -- $(cksum *.sh 2>/dev/null) && echo "$*"); }
+mkdir -p "$dir" || exit 1
+# A folder of somebody else in /var/tmp, or a link, could make us run their scripts.
+[ -d "$dir" ] && [ ! -L "$dir" ] && [ -O "$dir" ] || { echo "$dir is not a folder of this user" >&2; exit 1; }
+[ "$(sums "$final")" = "$want" ] && exit 0
+mkdir "$new" || exit 1
+tar xf - -C "$new" || fail "the scripts cannot be unpacked"
+[ "$(sums "$new")" = "$want" ] || fail "the scripts differ from what was sent"
+# An incomplete folder of the same name is moved aside, not emptied: a script in it may be running.
+if [ -e "$final" ]; then mv "$final" "$aside"; fi
+mv "$new" "$final" || fail "the scripts cannot be put in place"
+[ "$(sums "$final")" = "$want" ] || fail "the scripts differ from what was sent"
+"""
+
+
 async def upload(conn: NodeConnection, bundle: Bundle | None = None) -> str:
     """Puts the scripts on the node unless they are there, and proves them by checksum. Returns their folder.
 
@@ -74,19 +105,18 @@ async def upload(conn: NodeConnection, bundle: Bundle | None = None) -> str:
     SshError, CommandTimeout.
     """
     scripts = bundle or stock_bundle()
-    rig_dir = conn.node.rig_dir
-    final = f"{rig_dir}/{scripts.folder}"
-    if await _present(conn, final, scripts):
-        return final
-    temporary = f"{final}.{id(conn):x}.tmp"
-    await _step(conn, _prepare(rig_dir, temporary))
-    for name, data in scripts.files.items():
-        await conn.put(f"{temporary}/{name}", data, 0o500)
-    if not await _present(conn, temporary, scripts):
-        raise NodeError(conn.name, f"scripts in {temporary} differ from what was sent", remedy="check the node's disk")
-    await _step(conn, _move(temporary, final, f"{final}.{id(conn):x}.old"))
-    if not await _present(conn, final, scripts):
-        raise NodeError(conn.name, f"scripts in {final} differ from what was sent", remedy=f"remove {final}, try again")
+    final = f"{conn.node.rig_dir}/{scripts.folder}"
+    unique = secrets.token_hex(4)
+    places = (conn.node.rig_dir, final, f"{final}.{unique}.new", f"{final}.{unique}.old", scripts.sums())
+    command = f"exec sh -c {q(_INSTALL)} sh {' '.join(q(place) for place in places)}"
+    try:
+        await conn.run(command, stdin=scripts.archive(), timeout_s=20)
+    except CommandFailed as exc:
+        remedy = "give a `rig_dir` that the SSH user can create or owns, on a disk with room"
+        why = (exc.stderr.strip().splitlines() or ["no message"])[-1]
+        raise NodeNotReady(
+            conn.name, f"cannot put node scripts into {conn.node.rig_dir}: {why}", remedy=remedy
+        ) from exc
     return final
 
 
@@ -127,40 +157,6 @@ def cksum(data: bytes) -> int:
 
 def q(text: str) -> str:
     return shlex.quote(text)
-
-
-def _prepare(rig_dir: str, temporary: str) -> str:
-    """`rig_dir` is ours alone: a folder of somebody else in /var/tmp, or a link, could make us run their scripts."""
-    return (
-        f'umask 077; d={q(rig_dir)}; mkdir -p "$d" || exit 1; '
-        '[ -d "$d" ] && [ ! -L "$d" ] && [ -O "$d" ] || { echo "$d is not a folder of this user" >&2; exit 1; }; '
-        f"mkdir {q(temporary)}"
-    )
-
-
-def _move(temporary: str, final: str, aside: str) -> str:
-    """An incomplete folder of the same name is moved aside, not emptied: a script in it may be running."""
-    return f"if [ -e {q(final)} ]; then mv {q(final)} {q(aside)}; fi; mv {q(temporary)} {q(final)}"
-
-
-async def _step(conn: NodeConnection, command: str) -> None:
-    try:
-        await conn.run(command, timeout_s=15)
-    except CommandFailed as exc:
-        remedy = "give a `rig_dir` that the SSH user can create or owns, on a disk with room"
-        why = (exc.stderr.strip().splitlines() or ["no message"])[-1]
-        raise NodeNotReady(
-            conn.name, f"cannot put node scripts into {conn.node.rig_dir}: {why}", remedy=remedy
-        ) from exc
-
-
-async def _present(conn: NodeConnection, folder: str, scripts: Bundle) -> bool:
-    result = await conn.run(f"cd {q(folder)} 2>/dev/null && cksum *.sh", check=False)
-    rows = [line.split(None, 2) for line in result.stdout.splitlines()]
-    found = {
-        row[2]: (int(row[0]), int(row[1])) for row in rows if len(row) == 3 and row[0].isdigit() and row[1].isdigit()
-    }
-    return result.status == 0 and found == scripts.sums()
 
 
 def _crc_table() -> list[int]:

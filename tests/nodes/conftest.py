@@ -17,8 +17,17 @@ def _kinds() -> list[str]:
     return ["asyncssh"]
 
 
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SshServer]:
+    """A running SSH server."""
+    server = SshServer(tmp_path / "server")
+    server.start()
+    yield server
+    server.kill()
+
+
 @pytest.fixture(params=_kinds())
-def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SshServer]:
+def each_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SshServer]:
     """A running SSH server, once of each kind."""
     server = SshServer(tmp_path / "server", openssh=request.param == "openssh")
     server.start()

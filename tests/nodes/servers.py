@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from rig.config.inventory import ExoProcess, Inventory, Node, Ssh
@@ -28,9 +32,9 @@ class SshServer:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        for name in ("host_key", "client_key", "other_key"):
-            make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(self.folder / name)]
-            subprocess.run(make, check=True)
+        for name, text in _keys().items():
+            (self.folder / name).write_text(text)
+            (self.folder / name).chmod(0o600)
         self.host_key = " ".join((self.folder / "host_key.pub").read_text().split()[:2])
 
     def start(self) -> None:
@@ -108,6 +112,30 @@ class SshServer:
 
     def inventory(self, **nodes: Node) -> Inventory:
         return Inventory(name="test", nodes=nodes or {"n1": self.node()})
+
+
+async def until(condition: Callable[[], bool], *, within_s: float = 20.0) -> None:
+    """Polls a condition; fails when it does not come true in time."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "what the test waits for did not come"
+        await asyncio.sleep(0.02)
+
+
+def boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+@cache
+def _keys() -> dict[str, str]:
+    """Fresh keys for this test process: file name → content."""
+    found: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("host_key", "client_key", "other_key"):
+            path = Path(folder) / name
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(path)], check=True)
+            found |= {name: path.read_text(), f"{name}.pub": path.with_suffix(".pub").read_text()}
+    return found
 
 
 def _free_port() -> int:

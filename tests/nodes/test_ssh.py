@@ -17,8 +17,8 @@ from rig.nodes.stream import LINE_LIMIT_BYTES, Lines
 from tests.nodes.servers import SshServer
 
 
-async def test_output_status_and_stdin(server: SshServer) -> None:
-    async with open_nodes(server.inventory()) as nodes:
+async def test_output_status_and_stdin(each_server: SshServer) -> None:
+    async with open_nodes(each_server.inventory()) as nodes:
         result = await nodes["n1"].run("cat; echo err >&2", stdin="a\nb\n")
         assert (result.status, result.stdout, result.stderr) == (0, "a\nb\n", "err\n")
         many = await nodes["n1"].run("wc -c", stdin=b"x" * 1_000_000)
@@ -26,16 +26,16 @@ async def test_output_status_and_stdin(server: SshServer) -> None:
         assert (await nodes["n1"].run("cat")).stdout == ""
 
 
-async def test_commands_are_sh_whatever_they_contain(server: SshServer) -> None:
+async def test_commands_are_sh_whatever_they_contain(each_server: SshServer) -> None:
     nasty = "a 'b' \"c\" $(touch pwned) `touch pwned` \\ ; & | * é\n"
-    async with open_nodes(server.inventory()) as nodes:
+    async with open_nodes(each_server.inventory()) as nodes:
         quoted = nasty.replace("'", "'\\''")
         assert (await nodes["n1"].run(f"printf %s '{quoted}'")).stdout == nasty
 
 
 @pytest.mark.parametrize("status", [1, 127, 255])
-async def test_a_bad_status_is_the_commands_own(server: SshServer, status: int) -> None:
-    async with open_nodes(server.inventory()) as nodes:
+async def test_a_bad_status_is_the_commands_own(each_server: SshServer, status: int) -> None:
+    async with open_nodes(each_server.inventory()) as nodes:
         with pytest.raises(CommandFailed) as failed:
             await nodes["n1"].run(f"echo first; echo why >&2; exit {status}")
         assert failed.value.status == status
@@ -43,14 +43,14 @@ async def test_a_bad_status_is_the_commands_own(server: SshServer, status: int) 
         assert (await nodes["n1"].run(f"exit {status}", check=False)).status == status
 
 
-async def test_a_command_ended_by_a_signal(server: SshServer) -> None:
-    async with open_nodes(server.inventory()) as nodes:
+async def test_a_command_ended_by_a_signal(each_server: SshServer) -> None:
+    async with open_nodes(each_server.inventory()) as nodes:
         result = await nodes["n1"].run("kill -9 $$", check=False)
         assert (result.status, result.signal) == (137, "KILL")
 
 
-async def test_deadline(server: SshServer) -> None:
-    async with open_nodes(server.inventory()) as nodes:
+async def test_deadline(each_server: SshServer) -> None:
+    async with open_nodes(each_server.inventory()) as nodes:
         with pytest.raises(CommandTimeout) as timeout:
             await nodes["n1"].run("sleep 20", timeout_s=0.3)
         assert not isinstance(timeout.value, SshError)
@@ -58,29 +58,29 @@ async def test_deadline(server: SshServer) -> None:
         assert nodes["n1"].dials == 1  # the connection outlives a command that hangs
 
 
-async def test_output_is_bounded(server: SshServer) -> None:
-    async with open_nodes(server.inventory()) as nodes:
+async def test_output_is_bounded(each_server: SshServer) -> None:
+    async with open_nodes(each_server.inventory()) as nodes:
         with pytest.raises(NodeError, match="output is over"):
             await nodes["n1"].run("yes | head -c 6000000")
         big = await nodes["n1"].run("yes | head -c 4000000")
         assert len(big.stdout) == 4_000_000
 
 
-async def test_connection_cut_in_a_command(server: SshServer) -> None:
-    async with open_nodes(server.inventory()) as nodes:
+async def test_connection_cut_in_a_command(each_server: SshServer) -> None:
+    async with open_nodes(each_server.inventory()) as nodes:
         async with nodes["n1"].stream("echo $$; exec sleep 30", timeout_s=60) as stream:
             lines = stream.lines()
             pid = int(await anext(lines))
             waiting = asyncio.create_task(nodes["n1"].run("sleep 30", timeout_s=60))
             await nodes["n1"].run("true")
-            server.kill()
+            each_server.kill()
             with pytest.raises(SshError) as lost:
                 await waiting
             assert not isinstance(lost.value, CommandFailed)
             with pytest.raises(SshError):
                 await anext(lines)
         os.kill(pid, signal.SIGTERM)  # raises unless the command outlived its connection
-        server.start()
+        each_server.start()
         assert (await nodes["n1"].run("echo back")).stdout == "back\n"
         assert nodes["n1"].dials == 2
 
@@ -98,9 +98,9 @@ async def test_reconnects_are_bounded(server: SshServer) -> None:
         assert before <= 6
 
 
-async def test_wrong_host_key(server: SshServer) -> None:
-    other = (server.folder / "other_key.pub").read_text().strip()
-    node = NodeConnection("n1", server.node(ssh=server.ssh(host_key=other)))
+async def test_wrong_host_key(each_server: SshServer) -> None:
+    other = (each_server.folder / "other_key.pub").read_text().strip()
+    node = NodeConnection("n1", each_server.node(ssh=each_server.ssh(host_key=other)))
     for _ in range(2):
         with pytest.raises(HostKeyError, match=r"not the one in `ssh\.host_key`"):
             await node.run("true")
@@ -156,8 +156,8 @@ async def test_what_cannot_be_mended_says_what_to_mend(
     await node.close()
 
 
-async def test_a_key_that_is_not_authorised(server: SshServer) -> None:
-    node = NodeConnection("n1", server.node(ssh=server.ssh(key=str(server.folder / "other_key"))))
+async def test_a_key_that_is_not_authorised(each_server: SshServer) -> None:
+    node = NodeConnection("n1", each_server.node(ssh=each_server.ssh(key=str(each_server.folder / "other_key"))))
     with pytest.raises(SshError, match="refused to log in") as failed:
         await node.connect()
     assert "authorized_keys" in (failed.value.remedy or "")
@@ -190,8 +190,8 @@ async def test_one_unreachable_node_is_named(server: SshServer) -> None:
     assert told == ["bad"]
 
 
-async def test_stream_has_back_pressure_and_an_end(server: SshServer) -> None:
-    async with open_nodes(server.inventory()) as nodes:
+async def test_stream_has_back_pressure_and_an_end(each_server: SshServer) -> None:
+    async with open_nodes(each_server.inventory()) as nodes:
         async with nodes["n1"].stream("i=0; while [ $i -lt 3 ]; do echo $i; i=$((i+1)); done; echo e >&2; exit 7") as s:
             assert [line async for line in s.lines()] == ["0", "1", "2"]
             result = await s.wait()

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rig.errors import NodeNotReady
+from rig.nodes.scripts import Bundle, ScriptEvent, cksum, parse_event, script_command, upload
+from rig.nodes.ssh import open_nodes
+from tests.nodes.servers import SshServer
+
+SHOW = b'#!/bin/sh\nfor a in "$@"; do printf "<%s>" "$a"; done\n'
+
+
+def test_events() -> None:
+    line = "@rig\tstruck\t12.340\tpids=1:2 3:4\tproof_t=12.4\tequation=a=b\tempty=\n"
+    fields = {"pids": "1:2 3:4", "proof_t": "12.4", "equation": "a=b", "empty": ""}
+    assert parse_event(line) == ScriptEvent("struck", 12.34, fields)
+
+
+@pytest.mark.parametrize("line", ["", "@rig", "@rig\tstruck", "@rig\tstruck\tsoon", "rig\tstruck\t1", "@rig\t\t1"])
+def test_what_is_no_event(line: str) -> None:
+    assert parse_event(line) is None
+
+
+@pytest.mark.parametrize("data", [b"", b"a", b"rig\n" * 300, bytes(range(256)) * 9])
+def test_cksum_is_that_of_the_command(data: bytes) -> None:
+    said = subprocess.run(["cksum"], input=data, capture_output=True, check=True).stdout.split()
+    assert cksum(data) == int(said[0])
+
+
+def bundle(tmp_path: Path) -> Bundle:
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    (folder / "show.sh").write_bytes(SHOW)
+    (folder / "lib.sh").write_bytes(b"x=1\n")
+    (folder / "plan.yaml").write_bytes(b"not a script\n")
+    return Bundle.of(folder)
+
+
+async def test_upload_once_and_repair(server: SshServer, tmp_path: Path) -> None:
+    scripts = bundle(tmp_path)
+    assert sorted(scripts.files) == ["lib.sh", "show.sh"]
+    async with open_nodes(server.inventory()) as nodes:
+        folder = Path(await upload(nodes["n1"], scripts))
+        assert (folder / "show.sh").read_bytes() == SHOW
+        before = (folder / "show.sh").stat().st_ino
+        await upload(nodes["n1"], scripts)
+        assert (folder / "show.sh").stat().st_ino == before
+        (folder / "show.sh").chmod(0o600)
+        (folder / "show.sh").write_bytes(SHOW[:-3])
+        await upload(nodes["n1"], scripts)
+        assert (folder / "show.sh").read_bytes() == SHOW
+        assert (folder.parent.stat().st_mode & 0o777) == 0o700
+
+
+async def test_values_arrive_as_they_are(server: SshServer, tmp_path: Path) -> None:
+    scripts = bundle(tmp_path)
+    nasty = "a 'b' \"c\" $(touch pwned) `touch pwned` \\ ; & | * ~ #"
+    async with open_nodes(server.inventory()) as nodes:
+        await upload(nodes["n1"], scripts)
+        command = script_command(nodes["n1"], "show.sh", {"start": nasty, "gone": "", "hold": "1.5"}, scripts)
+        assert (await nodes["n1"].run(command)).stdout == f"<start={nasty}><hold=1.5>"
+
+
+async def test_path_of_the_inventory(server: SshServer, tmp_path: Path) -> None:
+    scripts = bundle(tmp_path)
+    inventory = server.inventory(n1=server.node(path="/usr/bin:/bin:/o'dd"))
+    async with open_nodes(inventory) as nodes:
+        await upload(nodes["n1"], scripts)
+        command = script_command(nodes["n1"], "show.sh", {}, scripts).replace("exec sh", "echo $PATH; exec sh")
+        assert (await nodes["n1"].run(command)).stdout == "/usr/bin:/bin:/o'dd\n"
+
+
+async def test_rig_dir_of_somebody_else_is_refused(server: SshServer, tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    (tmp_path / "link").symlink_to(real)
+    (tmp_path / "file").touch()
+    scripts = bundle(tmp_path)
+    for place in (tmp_path / "link", tmp_path / "file", tmp_path / "file" / "below"):
+        async with open_nodes(server.inventory(n1=server.node(rig_dir=str(place)))) as nodes:
+            with pytest.raises(NodeNotReady, match="cannot put node scripts"):
+                await upload(nodes["n1"], scripts)
+    assert not list(real.iterdir())
