@@ -28,6 +28,7 @@ from rig.load.tally import Tally
 from rig.soak.interrupt import Interrupt
 
 ENTRY: Final = "server"
+MAX_TOKENS: Final = 1_000_000
 _DRAIN_S: Final = 2.0  # for requests on their way when the user interrupts
 _REFRESH_S: Final = 0.2
 _LINE_EVERY_S: Final = 10.0
@@ -54,6 +55,8 @@ def load(
     """
     if requests < 1:
         raise UsageError(f"--requests must be at least 1, not {requests}")
+    if not 1 <= max_tokens <= MAX_TOKENS:
+        raise UsageError(f"--max-tokens must be 1 to {MAX_TOKENS}, not {max_tokens}")
     workload = _workload(
         model=model,
         clients=clients,

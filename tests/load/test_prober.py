@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from rig.errors import JournalError
+from rig.journal.records import RequestEnded, RequestStarted
+from rig.load.prober import Prober
+from tests.load.conftest import Recorded
+from tests.load.servers import HEAD, SOUND, Client, serving, sound, token, until
+
+
+def starts(recorded: Recorded) -> list[RequestStarted]:
+    return [record for record in recorded.records if isinstance(record, RequestStarted)]
+
+
+def ends(recorded: Recorded) -> list[RequestEnded]:
+    return [record for record in recorded.records if isinstance(record, RequestEnded)]
+
+
+async def test_each_model_is_probed_through_every_node_in_turn(recorded: Recorded) -> None:
+    stop = asyncio.Event()
+    async with serving(sound) as one, serving(sound) as two:
+        prober = Prober(["small", "large"], {"one": one.url, "two": two.url}, recorded.journal, fast_s=0.05, slow_s=60)
+        prober.fast = True
+        running = asyncio.create_task(prober.run(stop))
+        await until(lambda: len(ends(recorded)) >= 20)
+        stop.set()
+        await asyncio.wait_for(running, 5)
+        asked = one.requests + two.requests
+    assert all(request["max_tokens"] == 1 and request["stream"] for request in asked)
+    assert {start.source for start in starts(recorded)} == {"probe"}
+    assert all(start.max_tokens == 1 and start.id.startswith("p") for start in starts(recorded))
+    for model in ("small", "large"):
+        entries = [start.entry for start in starts(recorded) if start.model == model]
+        assert all(a != b for a, b in pairwise(entries)), "in turn"
+    assert all(end.outcome == "completed" for end in ends(recorded))
+    assert len(starts(recorded)) == len(ends(recorded))
+    times = [start.t for start in starts(recorded) if start.model == "small"]
+    gaps = sorted(later - earlier for earlier, later in pairwise(times))
+    assert 0.045 < gaps[len(gaps) // 2] < 1.0
+
+
+async def test_at_most_one_is_outstanding_per_model_and_node(recorded: Recorded) -> None:
+    """One node answers, the other never does: the model goes on being probed through the first alone."""
+    stop = asyncio.Event()
+
+    async def silent(client: Client) -> None:
+        await client.send(HEAD)
+        await client.gone()
+
+    async with serving(sound) as good, serving(silent) as bad:
+        entries = {"good": good.url, "bad": bad.url}
+        prober = Prober(["m", "n"], entries, recorded.journal, fast_s=0.03, slow_s=60, limit_s=3.0)
+        prober.fast = True
+        begin = time.monotonic()
+        running = asyncio.create_task(prober.run(stop))
+        await until(lambda: sum(start.entry == "good" for start in starts(recorded)) >= 20)
+        assert time.monotonic() - begin < 2.9
+        assert Counter(start.entry for start in starts(recorded))["bad"] == 2, "one for each model"
+        assert prober.outstanding >= 2
+        stop.set()
+        await asyncio.wait_for(running, 10)
+    hung = [end for end in ends(recorded) if end.outcome != "completed"]
+    assert [(end.outcome, end.how) for end in hung] == [("lost", "hung")] * 2
+    assert all(2.99 < end.ended_t - end.started_t < 6 for end in hung), "never given up before the limit"
+    assert prober.outstanding == 0
+
+
+async def test_nothing_is_sent_while_every_node_has_one_outstanding(recorded: Recorded) -> None:
+    stop = asyncio.Event()
+
+    async def slow(client: Client) -> None:
+        await go_on.wait()
+        await client.send(SOUND)
+
+    go_on = asyncio.Event()
+    async with serving(slow) as one:
+        prober = Prober(["m"], {"one": one.url}, recorded.journal, fast_s=0.01, slow_s=60, limit_s=20)
+        prober.fast = True
+        running = asyncio.create_task(prober.run(stop))
+        await asyncio.sleep(0.2)
+        assert len(starts(recorded)) == 1
+        go_on.set()
+        await until(lambda: len(ends(recorded)) >= 3)
+        stop.set()
+        await running
+
+
+async def test_switching_to_fast_probes_at_once_and_back_is_slow(recorded: Recorded) -> None:
+    stop = asyncio.Event()
+    async with serving(sound) as one:
+        prober = Prober(["m"], {"one": one.url}, recorded.journal, fast_s=0.05, slow_s=60)
+        running = asyncio.create_task(prober.run(stop))
+        await until(lambda: len(ends(recorded)) == 1)
+        await asyncio.sleep(0.2)
+        assert len(starts(recorded)) == 1, "slow: one at the start, the next after a minute"
+        switched_t = recorded.journal.now()
+        prober.fast = True
+        await until(lambda: len(starts(recorded)) >= 2)
+        assert starts(recorded)[1].t - switched_t < 1.0
+        await until(lambda: len(starts(recorded)) >= 5)
+        prober.fast = False
+        await asyncio.sleep(0.1)
+        count = len(starts(recorded))
+        await asyncio.sleep(0.3)
+        assert len(starts(recorded)) == count
+        stop.set()
+        await asyncio.wait_for(running, 1)
+
+
+async def test_stop_awaits_what_is_outstanding(recorded: Recorded) -> None:
+    stop = asyncio.Event()
+
+    async def slow(client: Client) -> None:
+        await client.send(HEAD + token())
+        await go_on.wait()
+
+    go_on = asyncio.Event()
+    async with serving(slow) as one:
+        prober = Prober(["m"], {"one": one.url}, recorded.journal, limit_s=20)
+        running = asyncio.create_task(prober.run(stop))
+        await until(lambda: prober.outstanding == 1)
+        stop.set()
+        _, pending = await asyncio.wait({running}, timeout=0.1)
+        assert pending
+        go_on.set()
+        await asyncio.wait_for(running, 5)
+    assert len(ends(recorded)) == 1
+
+
+async def test_a_journal_that_fails_ends_the_prober(recorded: Recorded) -> None:
+    async with serving(sound) as one:
+        prober = Prober(["m"], {"one": one.url}, recorded.journal, fast_s=0.02, slow_s=0.02)
+        running = asyncio.create_task(prober.run(asyncio.Event()))
+        await until(lambda: len(ends(recorded)) >= 2)
+        recorded.journal.close()
+        with pytest.raises(JournalError):
+            await asyncio.wait_for(running, 5)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from rig.journal.records import Gaps, How, Outcome, RequestEnded, RequestStarted
+from rig.load.sketch import GapSketch
+from rig.load.tally import EXAMPLES, REASONS, Tally
+
+
+def start(number: int, source: str = "load") -> RequestStarted:
+    return RequestStarted(
+        t=float(number),
+        id=f"{source}{number}",
+        source="probe" if source == "probe" else "load",
+        client="c",
+        model="m",
+        entry="e",
+        planned_t=number - 0.25,
+        streamed=True,
+        prompt_tokens=1,
+        max_tokens=8,
+    )
+
+
+def end(number: int, outcome: Outcome = "completed", how: How | None = None, evidence: str = "") -> RequestEnded:
+    sketch = GapSketch()
+    sketch.add(0.1, 3)
+    return RequestEnded(
+        t=number + 1.0,
+        id=f"load{number}",
+        outcome=outcome,
+        how=how,
+        started_t=float(number),
+        connected_t=number + 0.01,
+        first_token_t=number + 0.2,
+        last_token_t=number + 0.5,
+        ended_t=number + 0.6,
+        tokens=4,
+        usage_tokens=5,
+        gaps=Gaps(count=3, sum_s=0.3, max_s=0.1, sketch=sketch.record()),
+        evidence=evidence,
+    )
+
+
+def near(value: float | None, expected: float, error: float) -> bool:
+    return value is not None and abs(value - expected) <= error * expected
+
+
+def test_counts_add_up_at_every_moment() -> None:
+    tally = Tally()
+    outcomes: list[tuple[Outcome, How | None]] = [
+        ("completed", None),
+        ("error", None),
+        ("lost", "hung"),
+        ("lost", "empty"),
+        ("completed", None),
+    ]
+    for number in range(6):
+        tally.feed(start(number))
+        tally.feed(start(number, "probe"))
+    for number, (outcome, how) in enumerate(outcomes):
+        assert tally.started == tally.completed + tally.error + tally.lost + tally.unfinished
+        tally.feed(end(number, outcome, how, "why | tail"))
+    assert (tally.started, tally.completed, tally.error, tally.lost, tally.unfinished) == (6, 2, 1, 2, 1)
+    assert tally.lost_how == {"hung": 1, "overdue": 0, "truncated": 0, "empty": 1}
+    assert tally.reasons == {"why": 3}
+    tally.feed(end(0))
+    tally.feed(end(99))
+    assert tally.ended == 5, "an end without a start in flight counts for nothing"
+
+
+def test_times_are_of_completed_requests() -> None:
+    tally = Tally()
+    for number in range(10):
+        tally.feed(start(number))
+        tally.feed(end(number, "completed" if number else "error"))
+    assert tally.ttft.spread().count == tally.e2el.spread().count == tally.itl.spread().count == 9
+    assert near(tally.ttft.spread().p50_s, 0.2, 0.006)
+    assert near(tally.itl.spread().p90_s, 0.1, 0.006), "(last - first) / (tokens - 1)"
+    assert near(tally.e2el.spread().p99_s, 0.6, 0.006)
+    assert near(tally.connect.spread().p50_s, 0.01, 0.006)
+    assert near(tally.late.spread().p50_s, 0.25, 0.006)
+    assert tally.gap.spread().count == 27
+    assert near(tally.gap.spread().p50_s, 0.1, 0.02)
+    assert tally.tokens == 50, "the server's usage where it is known"
+    assert (tally.first_t, tally.last_t) == (0.0, 9.6)
+
+
+def test_what_is_kept_is_bounded() -> None:
+    tally = Tally()
+    for number in range(1000):
+        tally.feed(start(number))
+        tally.feed(end(number, "error", None, f"reason {number}"))
+    assert len(tally.reasons) == REASONS
+    assert len(tally.examples) == EXAMPLES
