@@ -1,7 +1,7 @@
 """`rig cluster up | down | status`: the embedded cluster by itself.
 
-Its folder is one per user unless `--folder` says otherwise, so that `down` and `status` find it. What runs there is known by pid
-and start time: a state file of a cluster that is gone is stale and is cleared away.
+Its folder is one per user unless `--folder` says otherwise, so that `down` and `status` find it. What runs there is
+known by pid and start time: a state file of a cluster that is gone is stale and is cleared away.
 """
 
 from __future__ import annotations

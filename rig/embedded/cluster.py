@@ -1,7 +1,7 @@
 """Start an embedded cluster and end it: the side of whoever owns it (`rig soak`, `rig cluster up`, a test).
 
-The owner starts one process, `rig.embedded.supervise`, which starts and watches everything else, and holds a lifeline to
-it: when the owner dies the supervisor waits for the leases on the nodes (at most a minute) and ends everything.
+The owner starts one process, `rig.embedded.supervise`, which starts and watches everything else, and holds a lifeline
+to it: when the owner dies the supervisor waits for the leases on the nodes (at most a minute) and ends everything.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import yaml
 
 from rig.config.inventory import Embedded, Inventory
 from rig.embedded.lifeline import Lifeline
@@ -44,11 +46,13 @@ class Cluster:
 
 
 @asynccontextmanager
-async def start_cluster(spec: Embedded, folder: Path, *, inert: frozenset[str] = frozenset()) -> AsyncIterator[Cluster]:
+async def start_cluster(
+    spec: Embedded, folder: Path, *, inert: frozenset[str] = frozenset()
+) -> AsyncGenerator[Cluster]:
     """A cluster that serves its API, has a master, and whose views all list all nodes; ended on leaving.
 
-    `folder` gets `inventory.yaml`, usable by every rig command. `inert` names commands that do nothing on the nodes (kill,
-    nft, pfctl). Raises ClusterError when it does not come up within a minute.
+    `folder` gets `inventory.yaml`, usable by every rig command. `inert` names commands that do nothing on the nodes
+    (kill, nft, pfctl). Raises ClusterError when it does not come up within a minute.
     """
     layout = await asyncio.to_thread(prepare, spec, folder, inert=inert)
     folder = Path(layout.folder)
@@ -77,8 +81,6 @@ async def start_cluster(spec: Embedded, folder: Path, *, inert: frozenset[str] =
 
 
 def load_own_inventory(folder: Path) -> Inventory:
-    import yaml
-
     return Inventory.model_validate(yaml.safe_load((folder / "inventory.yaml").read_text()))
 
 

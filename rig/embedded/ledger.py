@@ -1,8 +1,8 @@
 """The cluster's own account of what really happened, written by its processes and independent of the rig's journal.
 
 One JSONL file a writing process under the cluster's `ledger/` folder. `t` is CLOCK_MONOTONIC in seconds, which all
-processes of one machine share; the first line of a file maps it to Unix time. A process that is SIGKILLed leaves a request
-without its end: that is the truth (its connection broke), and `ProcessExited` of its pid says when.
+processes of one machine share; the first line of a file maps it to Unix time. A process that is SIGKILLed leaves a
+request without its end: that is the truth (its connection broke), and `ProcessExited` of its pid says when.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ MAX_FILE_BYTES = 1 << 30
 
 
 class Ledger:
-    """One process's file. A line is one `write` to an `O_APPEND` descriptor, so that a SIGKILL tears at most the last."""
+    """One process's file. A line is one `write` to an `O_APPEND` descriptor, so that a SIGKILL tears at most the
+    last.
+    """
 
     def __init__(self, folder: Path | str, *, node: str, process: str) -> None:
         path = Path(folder) / f"{node}-{process}-{os.getpid()}.jsonl"

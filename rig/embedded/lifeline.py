@@ -1,4 +1,5 @@
-"""A pipe that a child holds the read end of and its parent the write end: however the parent dies, the child reads the end.
+"""A pipe that a child holds the read end of and its parent the write end: however the parent dies, the child reads
+the end.
 
 The parent never writes. The write end is close-on-exec, so no other child of the parent can keep it open by accident.
 """

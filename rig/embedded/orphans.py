@@ -1,6 +1,7 @@
 """Takes in processes whose parent died, so that their end is seen and none stays defunct.
 
-On Linux a process can ask to become the parent of its orphaned descendants. Elsewhere they go to process 1, which reaps them.
+On Linux a process can ask to become the parent of its orphaned descendants. Elsewhere they go to process 1, which
+reaps them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Lays out the folder of a cluster before anything runs: keys, a settings file a node, the inventory for the rig's commands.
+"""Lays out the folder of a cluster before anything runs: keys, a settings file a node, the inventory for the rig's
+commands.
 
 FOLDER/inventory.yaml  cluster.json  keys/  ledger/  NODE/{machine.json bin/ exo/ rig/}
 """
@@ -91,7 +92,7 @@ def prepare(spec: Embedded, folder: Path, *, inert: frozenset[str] = frozenset()
 
 def _write_key(path: Path) -> str:
     """A new key pair; returns the public key, OpenSSH format, without a comment."""
-    key = asyncssh.generate_private_key("ssh-ed25519")
+    key = asyncssh.generate_private_key("ssh-ed25519")  # pyright: ignore[reportUnknownMemberType] (untyped keywords)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(key.export_private_key())
@@ -189,4 +190,6 @@ def _inventory_yaml(inventory: Inventory) -> str:
     head = (
         "# Written by the embedded cluster: its nodes as they run now. Use it with any rig command: --inventory FILE\n"
     )
-    return head + yaml.safe_dump(inventory.model_dump(exclude_defaults=True), sort_keys=False, allow_unicode=True)
+    content = inventory.model_dump(exclude_defaults=True)
+    text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)  # pyright: ignore[reportUnknownMemberType]
+    return head + text

@@ -26,7 +26,9 @@ ROUND_S = 0.05
 
 
 def reap(layout: ClusterLayout) -> list[int]:
-    """End all processes of the cluster's nodes and remove its sockets. Returns the pids that would not go (none, normally)."""
+    """End all processes of the cluster's nodes and remove its sockets. Returns the pids that would not go (none,
+    normally).
+    """
     left = end_marked(f"{layout.cluster}/", sessions=recorded_sessions(Path(layout.folder)))
     shutil.rmtree(layout.sockets, ignore_errors=True)
     return left
@@ -47,7 +49,7 @@ def end_marked(prefix: str, *, sessions: AbstractSet[tuple[int, float]] = frozen
 
 def marked(prefix: str, *, sessions: AbstractSet[tuple[int, float]] = frozenset()) -> Iterator[psutil.Process]:
     """Living processes of ours. Zombies are gone already; those of other users are none of ours."""
-    leaders = {sid: start for sid, start in sessions}
+    leaders = dict(sessions)
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, ProcessLookupError, PermissionError):
             if process.status() == psutil.STATUS_ZOMBIE:

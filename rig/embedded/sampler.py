@@ -2,8 +2,9 @@
 
     python -m rig.embedded.sampler FOLDER --lifeline FD
 
-It takes nobody's word: processes are found by the session of each main process that ever held a pid file, their states come from
-the kernel. When the cluster's supervisor is gone it ends whatever the machines did not end, and itself.
+It takes nobody's word: processes are found by the session of each main process that ever held a pid file, their
+states come from the kernel. When the cluster's supervisor is gone it ends whatever the machines did not end, and
+itself.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Started(Sample, frozen=True, kw_only=True, tag="started"):
 
 
 class ProcessSeen(Sample, frozen=True, kw_only=True, tag="process"):
-    """A process is in another state than at the last look: a letter as `ps` has it (`T` stopped, `Z` defunct), `-` gone."""
+    """A process is in another state than at the last look: a letter as `ps` has it (`T` stopped, `Z` defunct), `-`
+    gone.
+    """
 
     node: str
     pid: int
@@ -224,7 +227,9 @@ def run(layout: ClusterLayout, lifeline_fd: int) -> None:
 
 
 def read_samples(folder: Path | str) -> Iterator[AnySample]:
-    """The samples of a cluster's folder, in order; a torn last line is dropped. Raises ValueError for another broken one."""
+    """The samples of a cluster's folder, in order; a torn last line is dropped. Raises ValueError for another broken
+    one.
+    """
     decoder: msgspec.json.Decoder[AnySample] = msgspec.json.Decoder(AnySample)
     with (Path(folder) / "samples.jsonl").open("rb") as lines:
         for number, line in enumerate(lines, start=1):
@@ -248,4 +253,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stderr.flush()
+    os._exit(status)  # everything is ended and written: taking the interpreter apart would only take time

@@ -1,4 +1,5 @@
-"""What each process of the embedded cluster is told at its start: one JSON file a node, read by its machine, its exo and its runners.
+"""What each process of the embedded cluster is told at its start: one JSON file a node, read by its machine, its exo
+and its runners.
 
 Durations are seconds that are already divided by the pace. Paths are absolute. `sockets` is a folder with a short
 path (a unix socket's path is limited to about 100 bytes); everything else of a node lies in its `folder`.
@@ -44,7 +45,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     behaviour: Literal["sound", "exo-0.3.70"]
     pace: float
     load_time_s: float  # a model's, at pace 1: the logic divides it with its other timers
-    token_time_s: float = 0.015  # not divided: the speed of a runner is not a timer
+    token_time_s: float = 0.03  # not divided: the speed of a runner is not a timer
     seed: int
     inert: list[str]  # commands that do nothing: a negative control
     peers: list[Peer]

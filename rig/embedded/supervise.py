@@ -2,10 +2,10 @@
 
     python -m rig.embedded.supervise FOLDER [--lifeline FD] [--for SECONDS]
 
-It ends everything at once on SIGTERM or SIGINT, when its time is over, or when a machine or the sampler ends by itself (exit
-status 1 then: the emulation is broken). When its owner is gone it lingers while a node still holds a lease, so that a node
-can be seen to heal without its controller. If this process is itself killed, machines and sampler read the end of their
-lifelines and end their nodes' processes.
+It ends everything at once on SIGTERM or SIGINT, when its time is over, or when a machine or the sampler ends by
+itself (exit status 1 then: the emulation is broken). When its owner is gone it lingers while a node still holds a
+lease, so that a node can be seen to heal without its controller. If this process is itself killed, machines and
+sampler read the end of their lifelines and end their nodes' processes.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ async def supervise(layout: ClusterLayout, *, owner_fd: int | None, limit_s: flo
     children: list[_Child] = []
     try:
         for node in layout.nodes:
-            children.append(await _start(layout, node, "rig.embedded.machine", str(layout.node_folder(node))))
+            child = await _start(layout, node, "rig.embedded.machine", str(layout.node_folder(node)))
+            children.append(child)
         children.append(await _start(layout, "sampler", "rig.embedded.sampler", layout.folder))
         return await _wait_for_end(layout, children, stop=stop, owner_gone=owner_gone, limit_s=limit_s)
     finally:
@@ -116,15 +117,16 @@ async def _wait_for_end(
     owner_gone: asyncio.Event,
     limit_s: float,
 ) -> int:
-    exits = {asyncio.create_task(child.process.wait()): child for child in children}
-    told = asyncio.create_task(stop.wait())
-    orphaned = asyncio.create_task(_linger(layout, owner_gone))
-    done, pending = await asyncio.wait({*exits, told, orphaned}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-    for task in pending:
+    waits: list[asyncio.Task[object]] = [
+        asyncio.create_task(stop.wait()),
+        asyncio.create_task(_linger(layout, owner_gone)),
+        *(asyncio.create_task(child.process.wait()) for child in children),
+    ]
+    await asyncio.wait(waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    for task in waits:
         task.cancel()
-    for task in done:
-        if task in exits:
-            child = exits[task]
+    for child in children:
+        if child.process.returncode is not None and not stop.is_set():
             _say(f"{child.name} ended by itself with status {child.process.returncode}: ending the cluster")
             return 1
     return 0
@@ -134,7 +136,7 @@ async def _linger(layout: ClusterLayout, owner_gone: asyncio.Event) -> None:
     """Returns when the owner is gone and no node holds a lease any more, or after `LINGER_S`."""
     await owner_gone.wait()
     deadline = time.monotonic() + LINGER_S
-    while time.monotonic() < deadline and holds_lease(layout):
+    while time.monotonic() < deadline and holds_lease(layout):  # noqa: ASYNC110 (files of other processes)
         await asyncio.sleep(LINGER_POLL_S)
 
 
@@ -169,4 +171,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stderr.flush()
+    os._exit(status)  # everything is ended and written: taking the interpreter apart would only take time

@@ -1,7 +1,7 @@
 """exo's main process on an emulated node: `python -m rig.embedded.exo NODE_FOLDER --lifeline FD`.
 
-Exit status 1 and "daemon already running" when another one holds the pid file. Ends on SIGTERM and SIGINT as exo does (open streams
-are ended first), and at once when its machine is gone.
+Exit status 1 and "daemon already running" when another one holds the pid file. Ends on SIGTERM and SIGINT as exo does
+(open streams are ended first), and at once when its machine is gone.
 """
 
 from __future__ import annotations
@@ -89,4 +89,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stderr.flush()
+    os._exit(status)  # everything is ended and written: taking the interpreter apart would only take time

@@ -113,7 +113,7 @@ class Api:
             raise validation.Invalid(
                 [{"type": "missing", "loc": ["query", "model_id"], "msg": "Field required", "input": None}]
             )
-        port = random.randint(49153, 65535)  # noqa: S311 (a preview's port is only a proposal)
+        port = random.randint(49153, 65535)
         return plain(views.previews(self.logic.replica, STOCK_MODELS, model, lambda: str(uuid.uuid4()), port))
 
     async def instance(self, request: web.Request) -> web.Response:

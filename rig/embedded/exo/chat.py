@@ -1,7 +1,7 @@
 """One chat completion's connection: what the client is sent, byte for byte in the shapes of real answers.
 
-The chunked body is written by hand on the transport, so that every way in which a body can end can be had: cleanly, broken inside,
-cut short. Each event is a chunk of its own, as in exo.
+The chunked body is written by hand on the transport, so that every way in which a body can end can be had: cleanly,
+broken inside, cut short. Each event is a chunk of its own, as in exo.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _usage(end: EndStream) -> dict[str, Any]:
 class ChatStream:
     """From the acceptance of a request to its end. `closed` is set when nothing more will be sent."""
 
-    def __init__(  # noqa: PLR0913 (what a request is)
+    def __init__(
         self,
         transport: asyncio.Transport,
         *,

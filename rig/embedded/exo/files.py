@@ -64,7 +64,9 @@ class ExoLog:
 
 
 class EventLog:
-    """`event_log/{api,master}/events.bin`. Only that it is open matters to anybody outside; its content is a mark a start."""
+    """`event_log/{api,master}/events.bin`. Only that it is open matters to anybody outside; its content is a mark a
+    start.
+    """
 
     def __init__(self, home: Path, kind: str) -> None:
         self._folder = home / "event_log" / kind

@@ -73,7 +73,7 @@ class Host:
             [peer.name for peer in settings.peers],
             behaviour=behaviour,
             timers=timers,
-            rng=random.Random(),  # noqa: S311 (ids must differ between starts; nothing here is a secret)
+            rng=random.Random(),
             restarted=restarted,
         )
         self.links = Links(settings, self, redial_s=timers.redial_s)
@@ -186,32 +186,38 @@ class Host:
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case StreamToken(command_id):
-                if (stream := self.streams.get(command_id)) is not None:
-                    stream.token(effect)
+            case StreamToken() | StreamPrefill() | EndStream():
+                self._to_client(effect)
             case Send(peer, message):
                 self.links.send(peer, message)
-            case StreamPrefill(command_id):
-                if (stream := self.streams.get(command_id)) is not None:
-                    stream.prefill(effect)
-            case EndStream(command_id):
-                if (stream := self.streams.pop(command_id, None)) is not None:
-                    stream.end(effect)
+            case DropLink(peer):
+                self.links.drop(peer)
             case RunnerCommand():
                 self.runners.command(effect)
-            case Log(text):
-                self.log.write(text)
             case StartRunner():
                 self.runners.start(effect)
             case StopRunner():
                 self.runners.stop(effect)
-            case DropLink(peer):
-                self.links.drop(peer)
+            case Log(text):
+                self.log.write(text)
             case MasterLog():
                 self._master_changed(opened=effect.open)
             case Exit():
                 self.status = 1
                 self.stopped.set()
+
+    def _to_client(self, effect: StreamToken | StreamPrefill | EndStream) -> None:
+        stream = self.streams.get(effect.command_id)
+        if stream is None:
+            return
+        match effect:
+            case StreamToken():
+                stream.token(effect)
+            case StreamPrefill():
+                stream.prefill(effect)
+            case EndStream():
+                del self.streams[effect.command_id]
+                stream.end(effect)
 
     def _master_changed(self, *, opened: bool) -> None:
         if opened:

@@ -1,4 +1,6 @@
-"""What of the cluster's log goes into the ledger: instances, deployments, nodes and masters, as this node applied them."""
+"""What of the cluster's log goes into the ledger: instances, deployments, nodes and masters, as this node applied
+them.
+"""
 
 from __future__ import annotations
 

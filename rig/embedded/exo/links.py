@@ -1,7 +1,7 @@
 """Main's links to its peers: one connection a pair, over the nodes' network, IPv6 link-local as exo's own.
 
-The node that comes first in the list of nodes dials; the other accepts. A frame is four bytes of length and a message of the logic;
-the first frame of a dialled connection is the dialler's name.
+The node that comes first in the list of nodes dials; the other accepts. A frame is four bytes of length and a message
+of the logic; the first frame of a dialled connection is the dialler's name.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ class _Link(asyncio.Protocol):
         self.peer = None if dialled is None else dialled.name
         self.transport: asyncio.Transport | None = None
         self.up = False
+        self.settled = asyncio.Event()  # it is up, or it is gone
         self._dialled = dialled
         self._buffer = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # uvloop's are no subclasses
         if self._dialled is not None:
-            transport.write(f"OUT {self._dialled.ipv6} {EXO_PORT} {os.getpid()}\n".encode())
+            self.transport.write(f"OUT {self._dialled.ipv6} {EXO_PORT} {os.getpid()}\n".encode())
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -92,6 +93,7 @@ class _Link(asyncio.Protocol):
     def _be_up(self) -> None:
         assert self.peer is not None
         self.up = True
+        self.settled.set()
         self.links.replace(self.peer, self)
 
     def send(self, payload: bytes) -> None:
@@ -111,6 +113,7 @@ class _Link(asyncio.Protocol):
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.settled.set()
         if self.peer is not None:
             self.links.lost(self.peer, self)
 
@@ -170,8 +173,7 @@ class Links:
                 with contextlib.suppress(OSError, TimeoutError):
                     async with asyncio.timeout(DIAL_TIMEOUT_S):
                         await loop.create_unix_connection(lambda link=link: link, self.settings.net_socket)
-                        while not link.up and link.transport is not None and not link.transport.is_closing():
-                            await asyncio.sleep(self.redial_s / 10)
+                        await link.settled.wait()
                 if not link.up:
                     link.drop()
             await asyncio.sleep(self.redial_s)

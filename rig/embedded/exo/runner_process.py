@@ -1,18 +1,19 @@
 """A runner process, and the resource tracker: real and light, with the command lines that exo's have.
 
-Started as `python -S -E -B -c "… from rig.embedded.exo.runner_process import spawn_main; spawn_main(tracker_fd=5, pipe_handle=7)"
---multiprocessing-fork`. It talks to its main over a socket in lines of tab-separated words: commands in (`KIND TASK PROMPT_TOKENS
-MAX_TOKENS`), reports out (`KIND TASK N TOTAL FINISH_REASON TEXT`). Only modules that import fast are used.
+Started as `python -S -E -B -c "… from rig.embedded.exo.runner_process import spawn_main; spawn_main(tracker_fd=5,
+pipe_handle=7)" --multiprocessing-fork`. It talks to its main over a socket in lines of tab-separated words: commands
+in (`KIND TASK PROMPT_TOKENS MAX_TOKENS`), reports out (`KIND TASK N TOTAL FINISH_REASON TEXT`). Only modules that
+import fast are used.
 
-It ends when its lifeline ends (its machine is gone), and with its main unless orphans are wanted: then it stays, as a real
-runner whose main was SIGKILLed does, until somebody kills it.
+It ends when its lifeline ends (its machine is gone), and with its main unless orphans are wanted: then it stays, as a
+real runner whose main was SIGKILLed does, until somebody kills it.
 """
 
 from __future__ import annotations
 
-import _socket
 import os
 import select
+import socket
 import sys
 from time import monotonic
 
@@ -22,7 +23,9 @@ MAX_OUT_BYTES = 65536  # reports that main has not read: beyond this the runner 
 
 
 class Runner:
-    """`commands` is the socket to main, `lifeline` the pipe of the machine, `ring` the path of the ring port's socket."""
+    """`commands` is the socket to main, `lifeline` the pipe of the machine, `ring` the path of the ring port's
+    socket.
+    """
 
     def __init__(
         self, commands: int, lifeline: int, times: RunnerTimes, *, ring: str | None, ends_with_main: bool
@@ -50,7 +53,7 @@ class Runner:
                 if descriptor == self.commands:
                     self._on_commands()
                 elif self._ring is not None:
-                    os.close(self._ring._accept()[0])  # noqa: SLF001 (`_socket` is `socket` without its slow import)
+                    self._ring.accept()[0].close()
             if self.orphaned and self.ends_with_main:
                 return
             if not self.orphaned and len(self._out) < MAX_OUT_BYTES:
@@ -107,12 +110,10 @@ class Runner:
         self._poll.modify(self.commands, events)
 
 
-def _listen(path: str) -> _socket.socket:
-    try:
+def _listen(path: str) -> socket.socket:
+    if os.path.exists(path):
         os.unlink(path)
-    except FileNotFoundError:
-        pass
-    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)
     listener.listen(16)
     return listener

@@ -53,7 +53,7 @@ class _Reports(asyncio.Protocol):
 class Runners:
     """All runner processes of one main, by runner id, and the resource tracker beside them."""
 
-    def __init__(  # noqa: PLR0913 (its callbacks and its surroundings)
+    def __init__(
         self,
         settings: NodeSettings,
         ledger: Ledger,
@@ -97,6 +97,11 @@ class Runners:
     def stop(self, effect: StopRunner) -> None:
         self._task(self._stop(effect))
 
+    async def all_ended(self) -> None:
+        """Wait until no runner is left."""
+        for running in list(self.running.values()):
+            await running.process.wait()
+
     async def _start(self, effect: StartRunner) -> None:
         ours, theirs = socket.socketpair()
         ring = self.settings.listener(effect.port) if effect.world_size > 1 else None
@@ -105,7 +110,7 @@ class Runners:
         call = f"spawn_main(tracker_fd={self._tracker_fd()}, pipe_handle={theirs.fileno()})"
         with theirs:
             process = await self._spawn("spawn_main", call, ["--multiprocessing-fork", *arguments], theirs.fileno())
-        ours.setblocking(False)
+        ours.setblocking(False)  # noqa: FBT003 (its only form)
         transport, _ = await asyncio.get_running_loop().create_connection(
             lambda: _Reports(effect.runner_id, self.on_reports), sock=ours
         )

@@ -7,7 +7,7 @@ import asyncio
 from aiohttp import web
 
 from rig.embedded.exo.host import Host
-from rig.embedded.logic.effects import EndStream, StopRunner
+from rig.embedded.logic.effects import EndHow, EndStream, StopRunner
 
 END_S = 2.0
 
@@ -15,11 +15,10 @@ END_S = 2.0
 async def shut_down(host: Host, api: web.AppRunner) -> None:
     """Attached streams end as the behaviour has it: with an error event, or (exo 0.3.70) cleanly and without a word."""
     told = host.behaviour.on_instance_gone == "error"
+    streamed_end: EndHow = "error_event" if told else "clean_end"
+    plain_end: EndHow = "abort" if told else "empty_body"
     for command_id, stream in list(host.streams.items()):
-        if stream.streamed:
-            how = "error_event" if told else "clean_end"
-        else:
-            how = "abort" if told else "empty_body"
+        how = streamed_end if stream.streamed else plain_end
         stream.end(EndStream(command_id, stream.model, how, message="exo is shutting down"))
     host.streams.clear()
     for runner_id in list(host.runners.running):
@@ -29,8 +28,7 @@ async def shut_down(host: Host, api: web.AppRunner) -> None:
     try:
         async with asyncio.timeout(END_S):
             await api.cleanup()
-            while host.runners.running:
-                await asyncio.sleep(0.01)
+            await host.runners.all_ended()
     except TimeoutError:
         for runner_id in list(host.runners.running):
             host.runners.stop(StopRunner(runner_id, kill=True))

@@ -1,1 +1,3 @@
-"""One process a node that stands for the machine: SSH, the network with its packet filter, and what starts and stops exo."""
+"""One process a node that stands for the machine: SSH, the network with its packet filter, and what starts and stops
+exo.
+"""

@@ -1,9 +1,12 @@
-"""One node's machine: `python -m rig.embedded.machine NODE_FOLDER --lifeline FD`. Ends with its lifeline, and its node with it."""
+"""One node's machine: `python -m rig.embedded.machine NODE_FOLDER --lifeline FD`. Ends with its lifeline, and its
+node with it.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 import socket
 import sys
@@ -75,7 +78,7 @@ async def collect_orphans(ledger: Ledger, node: str) -> None:
 
 
 def hold_port(port: int) -> socket.socket:
-    """Keep a port for this node while its exo does not run: bound but not listening, so that connections are refused."""
+    """Keep a port for this node while its exo does not run: bound, not listening, so that connections are refused."""
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     held.bind(("127.0.0.1", port))
@@ -100,4 +103,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stderr.flush()
+    os._exit(status)  # everything is ended and written: taking the interpreter apart would only take time

@@ -1,7 +1,8 @@
 """What the node's commands do, asked over the control socket by the shims in `bin/`.
 
-A request is the command's name, its working folder and its arguments, separated by NUL, ended by `\\n NUL \\n`. An answer is the exit
-status, what to print on stdout and on stderr, separated by NUL; or `exec` and the command line of the real command to become.
+A request is the command's name, its working folder and its arguments, separated by NUL, ended by `\\n NUL \\n`. An
+answer is the exit status, what to print on stdout and on stderr, separated by NUL; or `exec` and the command line of
+the real command to become.
 """
 
 from __future__ import annotations

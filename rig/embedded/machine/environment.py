@@ -1,4 +1,6 @@
-"""The environment of what runs on a node: nothing of the user's own, the node's commands first on PATH, and the marker."""
+"""The environment of what runs on a node: nothing of the user's own, the node's commands first on PATH, and the
+marker.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Starts and stops the node's exo main process, as launchd or systemd would, and notes in the ledger what became of it."""
+"""Starts and stops the node's exo main process, as launchd or systemd would, and notes in the ledger what became of
+it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ POLL_S = 0.01
 
 
 class ExoMain:
-    """At most one main runs: the pid file's lock sees to that, not this class, which starts what it is told to start."""
+    """At most one main runs: the pid file's lock sees to that, not this class, which starts what it is told to."""
 
     def __init__(self, settings: NodeSettings, ledger: Ledger) -> None:
         self.settings = settings

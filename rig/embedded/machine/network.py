@@ -1,12 +1,14 @@
 """The network between the nodes, as one machine sees it.
 
-A connection from a process of this node goes: process → (unix socket) → this machine → (unix socket) → the peer's machine →
-the listener there. Each machine asks its own packet filter for every chunk, in the direction of its node, and holds back
-what does not pass, as TCP would with packets that are never acknowledged: nothing is refused, the sender just waits. A
-machine reads no more of a connection while it holds a chunk of it, so that what is held is bounded and the sender feels it.
+A connection from a process of this node goes: process → (unix socket) → this machine → (unix socket) → the peer's
+machine → the listener there. Each machine asks its own packet filter for every chunk, in the direction of its node,
+and holds back what does not pass, as TCP would with packets that are never acknowledged: nothing is refused, the
+sender just waits. A machine reads no more of a connection while it holds a chunk of it, so that what is held is
+bounded and the sender feels it.
 
-The first line on a connection says what it is: `OUT ADDRESS PORT PID` from a process of the node, `IN SOURCE PORT ADDRESS PORT` from
-a peer's machine. The answer is `ok` or `refused`, or nothing at all for as long as the path is blocked.
+The first line on a connection says what it is: `OUT ADDRESS PORT PID` from a process of the node, `IN SOURCE PORT
+ADDRESS PORT` from a peer's machine. The answer is `ok` or `refused`, or nothing at all for as long as the path is
+blocked.
 """
 
 from __future__ import annotations
@@ -196,10 +198,12 @@ class Network:
         """Listen, and offer held data to the filter again and again, until cancelled."""
         loop = asyncio.get_running_loop()
         server = await loop.create_unix_server(self._accept, self.settings.net_socket, backlog=128)
-        async with server:
+        try:
             while True:
                 await asyncio.sleep(RETRY_S)
                 self._retry()
+        finally:
+            server.close()
 
     def virtual(self, address: str) -> bool:
         """Whether an address is of this network (of a node that exists or not)."""
@@ -299,7 +303,9 @@ class Network:
         return Flow(source, next(self._ports), address, port)
 
     async def _open(self, end: End, address: str, port: int, flow: Flow) -> End | None:
-        """The far end of a new connection; None when it was refused. Waits while the path is blocked or the host is down."""
+        """The far end of a new connection; None when it was refused. Waits while the path is blocked or the host is
+        down.
+        """
         address = address.partition("%")[0]
         if address in self._own:
             return await self._connect_local(address, port)

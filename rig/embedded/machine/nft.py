@@ -1,14 +1,16 @@
 """The `nft` command of an emulated Linux node: the forms that node scripts use, and nothing else.
 
-Supported: `nft list tables`, `nft list table inet NAME`, `nft delete table inet NAME`, `nft -f FILE` where the file declares
-tables of the family inet with filter chains on input, output and forward. A rule is made of `iifname|oifname "NAME"`,
-`ip|ip6 saddr|daddr ADDRESS`, `tcp dport|sport PORT`, `counter`, and ends in `accept` or `drop`. Anything else is an error.
+Supported: `nft list tables`, `nft list table inet NAME`, `nft delete table inet NAME`, `nft -f FILE` where the file
+declares tables of the family inet with filter chains on input, output and forward. A rule is made of `iifname|oifname
+"NAME"`, `ip|ip6 saddr|daddr ADDRESS`, `tcp dport|sport PORT`, `counter`, and ends in `accept` or `drop`. Anything
+else is an error.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rig.embedded.machine.packet_filter import Chain, Hook, Match, Network, PacketFilter, Rule, network
 
@@ -77,8 +79,6 @@ class ReadFile:
         self.folder = folder
 
     def __call__(self, path: str) -> str:
-        from pathlib import Path
-
         try:
             return (Path(self.folder) / path).read_text()
         except (OSError, UnicodeDecodeError) as error:

@@ -1,7 +1,8 @@
-"""A node's packet filter: chains of rules over flows, with counters. Pure: who changes it and who asks it are elsewhere.
+"""A node's packet filter: chains of rules over flows, with counters. Pure: who changes it and who asks it are
+elsewhere.
 
-As in nftables, every base chain of a hook is asked in order of priority; a drop in any is final, an accept ends its chain
-only. As in pf, a rule that is not `quick` can be overruled by a later one of its chain.
+As in nftables, every base chain of a hook is asked in order of priority; a drop in any is final, an accept ends its
+chain only. As in pf, a rule that is not `quick` can be overruled by a later one of its chain.
 """
 
 from __future__ import annotations

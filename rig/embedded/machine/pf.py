@@ -1,7 +1,8 @@
 """The `pfctl` command of an emulated macOS node: the forms that node scripts use, and nothing else.
 
-Rules live in the anchor `com.apple/rig`, which the stock main ruleset reaches by its wildcard. They enforce nothing until
-pf is enabled (`-E`, which gives a counted token). What node scripts do not need is an error, never silently accepted.
+Rules live in the anchor `com.apple/rig`, which the stock main ruleset reaches by its wildcard. They enforce nothing
+until pf is enabled (`-E`, which gives a counted token). What node scripts do not need is an error, never silently
+accepted.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def listeners(settings: NodeSettings) -> list[tuple[int, int]]:
 def listener_pid(path: str) -> int:
     """Who listens on a unix socket; 0 when nobody does."""
     with socket.socket(socket.AF_UNIX) as sock, contextlib.suppress(OSError):
-        sock.setblocking(False)
+        sock.setblocking(False)  # noqa: FBT003 (its only form)
         sock.connect(path)
         return peer_pid(sock)
     return 0

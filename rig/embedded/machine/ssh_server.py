@@ -23,7 +23,7 @@ from rig.embedded.settings import NodeSettings
 
 MAX_SESSIONS = 64
 SHELL = "/bin/sh"
-CORE_DUMPED = 0x80
+STDERR = 1  # SSH_EXTENDED_DATA_STDERR
 
 
 class _Command(asyncio.SubprocessProtocol):
@@ -130,7 +130,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
 
     def output(self, fd: int, data: bytes) -> None:
         if self.channel is not None and not self.channel.is_closing():
-            self.channel.write(data, asyncssh.EXTENDED_DATA_STDERR if fd == 2 else None)
+            self.channel.write(data, STDERR if fd == 2 else None)  # pyright: ignore[reportUnknownMemberType] (loosely typed there)
 
     def ended(self) -> None:
         assert self._process is not None
