@@ -60,16 +60,19 @@ class LineBudget:
 
 
 def follow_command(path: str, master_ere: str, *, back: int) -> str:
-    """sh: the last line that says who is master, the `back` last lines, a mark, then every new line.
+    """sh: the last line that says who is master, the `back` last lines, a mark, then every line after those.
 
-    `cat` waits for the end of stdin, that is of the channel, and ends the tail.
+    What is past and what is new is told apart by the log's size at the start, so that no line falls in between. `cat`
+    waits for the end of stdin, that is of the channel, and ends the tail.
     """
     log = shlex.quote(path)
     return (
-        f"grep -E {shlex.quote(master_ere)} {log} 2>/dev/null | tail -n 1 | sed 's/^/{_PAST}/'\n"
-        f"tail -n {back} {log} 2>/dev/null | sed 's/^/{_MISSED}/'\n"
+        f"size=$( {{ wc -c <{log}; }} 2>/dev/null )\nsize=$((${{size:-0}}))\n"
+        f"past() {{ head -c $size {log} 2>/dev/null; }}\n"
+        f"past | grep -E {shlex.quote(master_ere)} | tail -n 1 | sed 's/^/{_PAST}/'\n"
+        f"past | tail -n {back} | sed 's/^/{_MISSED}/'\n"
         f"echo {_FOLLOWING}\n"
-        f"exec 3<&0\ntail -n 0 -F {log} 2>/dev/null &\nt=$!\n"
+        f"exec 3<&0\ntail -c +$((size + 1)) -F {log} 2>/dev/null &\nt=$!\n"
         "{ cat <&3 >/dev/null; kill $t; } >/dev/null 2>&1 &\nc=$!\nexec 3<&-\n"
         "wait $t\nkill $c 2>/dev/null\n"
     )

@@ -11,7 +11,7 @@ from rig.config.inventory import ExoProcess, Node
 from rig.journal.records import Finding, LogLine, MasterSeen
 from rig.nodes.ssh import NodeConnection
 from rig.observe.exo import Exo
-from rig.observe.logs import LineBudget, LogFollower
+from rig.observe.logs import LineBudget, LogFollower, follow_command
 from tests.nodes.servers import SshServer
 from tests.observe.conftest import Written
 
@@ -64,7 +64,7 @@ def _tails(log: Path) -> list[str]:
     table = subprocess.run(
         ["ps", "-A", "-ww", "-o", "pid=", "-o", "args="], check=True, capture_output=True, text=True
     ).stdout
-    return [line for line in table.splitlines() if f"tail -n 0 -F {log}" in line]
+    return [line for line in table.splitlines() if "tail -c +" in line and f"-F {log}" in line]
 
 
 def _rotate(log: Path) -> None:
@@ -90,6 +90,52 @@ async def test_lines_that_matter_and_masters_come_with_their_time(
     assert last.node == following.name
     assert before <= last.at_t <= after
     assert last.at_t - last.at_error_s <= after
+
+
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash --posix"])
+def test_no_line_falls_between_what_was_and_what_comes(log: Path, shell: str) -> None:
+    """Lines are appended all the while; the command is begun in the middle of that."""
+    writer = subprocess.Popen(
+        [
+            "sh",
+            "-c",
+            'i=0; while [ $i -lt 3000 ]; do i=$((i + 1)); echo "line $i" >>"$0"; done; echo end >>"$0"',
+            str(log),
+        ]
+    )
+    command = follow_command(str(log), "elected", back=10_000)
+    reader = subprocess.Popen([*shell.split(), "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert reader.stdin is not None
+    assert reader.stdout is not None
+    lines: list[str] = []
+    for line in reader.stdout:
+        lines.append(line.strip().removeprefix("@rig-missed "))
+        if lines[-1] == "end":
+            break
+    assert [line for line in lines if line.startswith("line")] == [f"line {number}" for number in range(1, 3001)]
+    assert lines.index("@rig-following") < lines.index("end")
+    writer.wait()
+    reader.stdin.close()
+    reader.wait(timeout=10)
+    reader.stdout.close()
+
+
+def test_a_log_that_is_not_there_yet_is_waited_for(log: Path) -> None:
+    log.unlink()
+    reader = subprocess.Popen(
+        ["sh", "-c", follow_command(str(log), "elected", back=1)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert reader.stdin is not None
+    assert reader.stdout is not None
+    assert reader.stdout.readline().strip() == "@rig-following"
+    log.write_text("first\n")
+    assert reader.stdout.readline().strip() == "first"
+    reader.stdin.close()
+    reader.wait(timeout=10)
+    reader.stdout.close()
 
 
 @pytest.mark.usefixtures("following")

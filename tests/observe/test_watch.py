@@ -123,7 +123,7 @@ async def test_a_node_that_comes_back_is_asked_who_it_is_at_once(api: Api, exo: 
     timing = replace(FAST, rare_s=1000.0)
     task = asyncio.create_task(watch(exo, {"a": api.url}, written.journal, timing))
     try:
-        await written.until(lambda: len(_views(written, "node_id")) == 1)
+        await written.until(lambda: len(_views(written, "memory")) == 1)  # the last of a round
         await api.stop()
         await written.until(lambda: len(_reach(written)) == 2)
         api.answers["/node_id"] = b'"another"'
