@@ -1,7 +1,7 @@
 """Medians and worst cases of times some of which never ended. Pure.
 
 What did not end is not dropped: it counts as longer than everything that did. Where a figure falls on one, it says only
-that it is above the time for which that one was watched.
+that it is above the longest time that is known: that for which the one was watched, or the longest that did end.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Distribution:
 
 def distribution(ended: Sequence[float], not_ended: Sequence[float] = ()) -> Distribution:
     """`ended` are durations in seconds, `not_ended` how long those that never ended were watched."""
-    figures = [Figure(value) for value in sorted(ended)] + [Figure(value, above=True) for value in sorted(not_ended)]
+    longest_s = max(ended, default=0.0)
+    figures = [Figure(value) for value in sorted(ended)]
+    figures += [Figure(max(value, longest_s), above=True) for value in sorted(not_ended)]
     if not figures:
         return Distribution(0, None, None, None)
     return Distribution(len(figures), _median(figures), figures[math.ceil(0.9 * len(figures)) - 1], figures[-1])
 
 
 def _median(figures: Sequence[Figure]) -> Figure:
-    """The mean of the two in the middle; above the lower one's value when one of them never ended."""
+    """The mean of the two in the middle; above it when one of them never ended."""
     low, high = figures[(len(figures) - 1) // 2], figures[len(figures) // 2]
-    if low.above or high.above:
-        return Figure(low.value_s if low is high or low.above else max(low.value_s, high.value_s), above=True)
-    return Figure((low.value_s + high.value_s) / 2)
+    return Figure((low.value_s + high.value_s) / 2, above=low.above or high.above)

@@ -27,8 +27,8 @@ from rig.journal.records import (
 from rig.journal.run import PlannedFault, RunInfo, write_run
 from rig.load.sketch import GapSketch
 
-NODES: Final = ("node-1", "node-2", "node-3")
-MODELS: Final = ("lab/tiny-a", "lab/tiny-b")
+NODES: Final[tuple[str, ...]] = ("node-1", "node-2", "node-3")
+MODELS: Final[tuple[str, ...]] = ("lab/tiny-a", "lab/tiny-b")
 KINDS: Final[tuple[FaultKind, ...]] = ("node-crash", "master-crash", "freeze", "runner-kill", "partition")
 
 

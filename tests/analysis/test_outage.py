@@ -1,0 +1,121 @@
+"""The rule for one fault and one model, in literal trials."""
+
+from __future__ import annotations
+
+import pytest
+
+from rig.analysis.outage import Trial, outage, resolution, serves, silence
+
+
+def ok(start_t: float, end_t: float) -> Trial:
+    return Trial(start_t, end_t)
+
+
+def bad(start_t: float, end_t: float, failed_t: float | None = None, *, counts: bool = True) -> Trial:
+    return Trial(start_t, end_t, end_t if failed_t is None else failed_t, counts)
+
+
+def steady(from_t: float, to_t: float) -> list[Trial]:
+    return [ok(float(t), t + 0.2) for t in range(int(from_t), int(to_t))]
+
+
+def test_serves_again_after_errors() -> None:
+    trials = [bad(101, 101.1), bad(110, 110.1), *steady(120, 200)]
+    found = outage(trials, strike_t=100, heal_t=105, until_t=200, quiet_s=15)
+    assert found.served is trials[2]
+    assert found.sustained is trials[2]
+    assert (found.failures, found.late_failures, found.quiet) == (2, 0, False)
+    assert found.silence_s == pytest.approx(20.2)
+    assert found.resolution_s == pytest.approx(10.0)
+
+
+def test_a_success_that_was_sent_before_the_heal_is_none() -> None:
+    trials = [bad(101, 101.1), ok(104, 106), *steady(120, 200)]
+    found = outage(trials, strike_t=100, heal_t=105, until_t=200, quiet_s=15)
+    assert found.served is trials[2]
+
+
+def test_everybody_is_reset_three_seconds_after_the_first_success() -> None:
+    trials = [bad(101, 101.1), ok(110, 110.2), ok(111, 111.2), bad(110.5, 113.2), bad(113, 113.3), *steady(125, 200)]
+    found = outage(trials, strike_t=100, heal_t=105, until_t=200, quiet_s=15)
+    assert found.served is trials[1]
+    assert found.sustained is not None
+    assert found.sustained.started_t == 125
+
+
+@pytest.mark.parametrize(("gap_s", "sustained_at"), [(14.9, 140), (15.1, 120)])
+def test_quiet_for_exactly_the_sustained_time(gap_s: float, sustained_at: float) -> None:
+    last = ok(140, 140.2)
+    trials = [bad(101, 101.1), ok(120, 120.2), ok(121, 121.2), bad(130, 120.2 + gap_s), last, ok(141, 141.2)]
+    found = outage(trials, strike_t=100, heal_t=105, until_t=200, quiet_s=15)
+    assert found.sustained is not None
+    assert found.sustained.started_t == sustained_at
+    assert found.late_failures == (1 if sustained_at == 120 else 0)
+
+
+def test_nothing_is_sustained_where_nothing_more_was_asked() -> None:
+    found = outage([bad(101, 101.1), ok(110, 110.2)], strike_t=100, heal_t=105, until_t=200, quiet_s=15)
+    assert found.served is not None
+    assert found.sustained is None
+
+
+def test_nothing_is_sustained_before_it_was_watched_long_enough() -> None:
+    trials = [bad(101, 101.1), *steady(110, 124)]
+    assert outage(trials, strike_t=100, heal_t=105, until_t=125, quiet_s=15).sustained is None
+    assert outage(trials, strike_t=100, heal_t=105, until_t=125.3, quiet_s=15).sustained is trials[1]
+
+
+def test_quiet_takes_a_success_after_the_heal() -> None:
+    assert outage(steady(100, 130), strike_t=100, heal_t=105, until_t=130, quiet_s=15).quiet
+    assert not outage(steady(100, 104), strike_t=100, heal_t=105, until_t=130, quiet_s=15).quiet
+    assert not outage([], strike_t=100, heal_t=105, until_t=130, quiet_s=15).quiet
+    assert not outage(steady(100, 130), strike_t=100, heal_t=105, until_t=119, quiet_s=15).quiet
+
+
+def test_a_failure_that_comes_late_makes_it_affected_all_the_same() -> None:
+    trials = [*steady(100, 141), bad(140, 141.5), *steady(160, 200)]
+    found = outage(trials, strike_t=100, heal_t=105, until_t=200, quiet_s=15)
+    assert not found.quiet
+    assert found.sustained is not None
+    assert found.sustained.started_t == 160
+
+
+def test_failures_that_do_not_count_or_came_before_are_none() -> None:
+    trials = [bad(98, 99.9), bad(101, 101.1, counts=False), *steady(101, 130)]
+    assert outage(trials, strike_t=100, heal_t=100, until_t=130, quiet_s=15).quiet
+
+
+def test_nothing_after_the_next_strike_is_looked_at() -> None:
+    trials = [bad(101, 101.1), *steady(119, 200)]
+    found = outage(trials, strike_t=100, heal_t=105, until_t=110, quiet_s=15)
+    assert found.served is None
+    assert found.sustained is None
+    assert found.silence_s == pytest.approx(10.0)
+
+
+def test_live_decision_needs_success_and_quiet() -> None:
+    trials = [bad(101, 101.1), *steady(110, 126)]
+    assert not serves(trials, since_t=100, heal_t=105, now=125.1, quiet_s=15)
+    assert serves(trials, since_t=100, heal_t=105, now=125.3, quiet_s=15)
+
+
+def test_live_decision_without_any_request_is_no() -> None:
+    assert not serves([], since_t=100, heal_t=105, now=500, quiet_s=15)
+    assert not serves(steady(106, 110), since_t=100, heal_t=105, now=130, quiet_s=15)  # served once, then nobody asked
+
+
+def test_live_decision_without_a_failure_counts_from_the_heal() -> None:
+    trials = steady(100, 121)
+    assert not serves(trials, since_t=100, heal_t=105, now=119.9, quiet_s=15)
+    assert serves(trials, since_t=100, heal_t=105, now=120.1, quiet_s=15)
+
+
+def test_silence_looks_at_the_edges_too() -> None:
+    assert silence([ok(0, 5), ok(0, 6)], 0, 20) == 14
+    assert silence([], 0, 20) == 20
+    assert silence([ok(0, 25)], 0, 20) == 20
+
+
+def test_resolution_is_the_largest_gap_between_attempts() -> None:
+    assert resolution([ok(1, 2), bad(4, 5), ok(5, 6)], 0, 6) == 3
+    assert resolution([], 0, 6) == 6
