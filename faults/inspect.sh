@@ -74,7 +74,7 @@ say_lease() {
 	boot_id_now
 	[ "$boot_id" != "$R" ] || same=1
 	[ "$same" = 0 ] || ! script_alive || alive=1
-	say lease "$id|$kind|$(printf '%s|%s' "$owner" "$run" | tr -d '\n' | awk -F'|' '{ gsub(/\|/, "/") } { print $1 "|" $2 }')|$started|$deadline|$phase|$same|$alive"
+	say lease "$id|$kind|$(printf %s "$owner" | tr '|' '/')|$(printf %s "$run" | tr '|' '/')|$started|$deadline|$phase|$same|$alive"
 }
 
 say_machine() {
