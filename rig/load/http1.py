@@ -13,6 +13,7 @@ from typing import Final
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_CHUNK_LINE_BYTES: Final = 4096
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
+_SIZES_KEPT: Final = 64
 _BODILESS: Final = (204, 304)
 
 
@@ -41,6 +42,7 @@ class ResponseParser:
         self.headers: list[tuple[bytes, bytes]] = []
         self._at = _At.HEAD
         self._buffer = b""  # what could not be read without more
+        self._sizes: dict[bytes, int] = {}  # size lines read before: most are alike
         self._left = 0  # bytes of the chunk or body still to come
 
     @property
@@ -92,28 +94,32 @@ class ResponseParser:
                 raise AssertionError("nothing is read after the end")
 
     def _size(self, data: bytes, position: int, pieces: list[bytes]) -> int:
-        end = data.find(b"\n", position)
-        if end < 0:
-            if len(data) - position > MAX_CHUNK_LINE_BYTES:
-                raise _NotHttpError("a chunk size line without end")
-            return -1
-        digits = data[position:end].partition(b";")[0].strip(b" \t\r")
-        try:
-            size = int(digits, 16)
-        except ValueError:
-            size = -1
-        if size < 0 or not _HEX.issuperset(digits):
-            raise _NotHttpError(f"a chunk of size {digits[:40]!r}")
-        start = end + 1
-        if size == 0:
-            self._at = _At.TRAILER
-            return start
-        stop = start + size
-        if data[stop : stop + 2] == b"\r\n":  # the usual case: the chunk is here, whole
+        """A size line and its chunk; as many of them in one go as are here, whole."""
+        begin = position
+        while True:
+            end = data.find(b"\n", position)
+            if end < 0:
+                if len(data) - position > MAX_CHUNK_LINE_BYTES:
+                    raise _NotHttpError("a chunk size line without end")
+                return position if position > begin else -1
+            line = data[position:end]
+            size = self._sizes.get(line)
+            if size is None:
+                size = _chunk_size(line)
+                if len(self._sizes) < _SIZES_KEPT:
+                    self._sizes[line] = size
+            start = end + 1
+            if size == 0:
+                self._at = _At.TRAILER
+                return start
+            stop = start + size
+            if data[stop : stop + 2] != b"\r\n":
+                self._left, self._at = size, _At.CHUNK
+                return start
             pieces.append(data[start:stop])
-            return stop + 2
-        self._left, self._at = size, _At.CHUNK
-        return start
+            position = stop + 2
+            if position == len(data):
+                return position
 
     def _counted(self, data: bytes, position: int, pieces: list[bytes]) -> int:
         piece = data[position : position + self._left]
@@ -179,6 +185,13 @@ class ResponseParser:
         else:
             self._left = int(length)
             self._at = _At.LENGTH if self._left else _At.DONE
+
+
+def _chunk_size(line: bytes) -> int:
+    digits = line.partition(b";")[0].strip(b" \t\r")
+    if not digits or not _HEX.issuperset(digits):  # int() alone takes signs and underscores
+        raise _NotHttpError(f"a chunk of size {digits[:40]!r}")
+    return int(digits, 16)
 
 
 def _status(line: bytes) -> tuple[int, bytes]:
