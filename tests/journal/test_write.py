@@ -16,7 +16,6 @@ from rig.errors import JournalError
 from rig.journal.records import AnyRecord, Finding, Own, PhaseStarted, RequestEnded
 from rig.journal.write import Journal, journal_name
 
-
 FULL = Path("/dev/full")
 
 
