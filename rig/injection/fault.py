@@ -87,6 +87,7 @@ class Fault:
             if not acting.done():
                 self._heal_early()
             await acting
+            return await self._conclude(aim)
         except asyncio.CancelledError:
             await self._heal_before_leaving(acting)
             raise
@@ -94,7 +95,6 @@ class Fault:
             stopping.cancel()
             for task in self._verifying:
                 task.cancel()
-        return await self._conclude(aim)
 
     async def _prepare(self, aim: Aim) -> None:
         """Offsets and, for a partition, who can reach whom: right before the strike. Raises NodeError."""
@@ -197,7 +197,7 @@ class Fault:
         if self._healing is not None:
             await self._healing
         state, reason = outcome(self._progress), detail(self._progress)
-        if any(progress.first("leased") for progress in self._progress):
+        if state != "unhealed" and any(progress.first("leased") for progress in self._progress):
             left = await self._left_behind(aim)
             if left:
                 state, reason = "unhealed", "; ".join(filter(None, (left, reason)))

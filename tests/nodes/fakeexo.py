@@ -91,11 +91,12 @@ class FakeExo:
 
 
 def states(processes: list[psutil.Process]) -> list[str]:
-    """psutil's status of each, `gone` for those that are not there."""
+    """psutil's status of each, `gone` for those that are not there or only wait to be reaped."""
     found: list[str] = []
     for process in processes:
         try:
-            found.append(process.status() if process.is_running() else "gone")
+            status = process.status() if process.is_running() else "gone"
+            found.append("gone" if status == psutil.STATUS_ZOMBIE else status)
         except psutil.NoSuchProcess:
             found.append("gone")
     return found
