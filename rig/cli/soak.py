@@ -142,7 +142,7 @@ async def _prepare(stack: AsyncExitStack, wanted: Wanted, inventory: Inventory, 
     await refuse_live(nodes, inventory=name)
     owner = default_owner()
     locks = await stack.enter_async_context(
-        hold_locks(nodes, wanted.folder.name, owner=owner, say=lambda text: console.print(text))
+        hold_locks(nodes, wanted.folder.name, owner=owner, say=console.print)
     )
     keeping = asyncio.create_task(_locks_lost(locks, halt))
     stack.callback(keeping.cancel)
