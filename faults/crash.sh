@@ -16,16 +16,18 @@ require_fault
 require_target
 kind=crash
 
-# Gone: no such pid with that start time, or defunct. A process with much memory takes a while to end.
+# Gone: no such pid with that start time, or defunct. A process with much memory takes a while to end, but one that is still
+# stopped after 2 s was never killed.
 await_gone() {
 	now
-	gone_deadline_ms=$((R + 10000))
+	gone_deadline_ms=$((R + 10000)) dying_by_ms=$((R + 2000))
 	while :; do
 		# shellcheck disable=SC2086 # a list of items
 		look $pids
 		[ -n "$is_running$is_stopped" ] || return 0
 		now
 		[ "$R" -lt "$gone_deadline_ms" ] || return 1
+		[ -z "$is_stopped" ] || [ "$R" -lt "$dying_by_ms" ] || return 1
 		pause 20
 	done
 }

@@ -47,7 +47,9 @@ def main(node: Node) -> psutil.Process:
 def network(node: Node) -> Iterator[Network]:
     """`node` and a peer, each in a network namespace, connected by IPv4 and link-local IPv6."""
     network = Network(f"{os.getpid() % 10000}")
-    network.up()
-    node.prefix = network.enter_node
-    yield network
-    network.down()
+    try:
+        network.up()
+        node.prefix = network.enter_node
+        yield network
+    finally:
+        network.down()

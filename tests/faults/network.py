@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.faults.node import until
 
@@ -14,7 +15,7 @@ PEER6 = "fe80::99:2"
 API_PORT, ZENOH_PORT, SSH_PORT = 52415, 52414, 2222
 
 # Accepts on each `FAMILY:PORT`, answers every line with the line; ends with its stdin.
-_SERVER = """
+_SERVER = r"""
 import socket, sys, threading
 def talk(connection):
     with connection:
@@ -27,7 +28,8 @@ def serve(family, port):
         listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     listener.bind(("", port))
     listener.listen()
-    print("up", flush=True)
+    sys.stdout.write("up\n")  # one write: threads would interleave print's two
+    sys.stdout.flush()
     while True:
         threading.Thread(target=talk, args=(listener.accept()[0],), daemon=True).start()
 for word in sys.argv[1:]:
@@ -91,7 +93,8 @@ class Network:
             process.kill()
             process.wait()
         for namespace in (self.node_ns, self.peer_ns):
-            _run("ip", "netns", "del", namespace)
+            if Path("/run/netns", namespace).exists():
+                _run("ip", "netns", "del", namespace)
 
     def serve(self, namespace: str, *words: str) -> None:
         """Echo servers on `4:PORT` or `6:PORT`."""
@@ -111,6 +114,9 @@ class Network:
 
     def nft(self, *arguments: str) -> str:
         return _run(*self.enter_node, "nft", *arguments)
+
+    def nft_on_peer(self, text: str) -> None:
+        _run("ip", "netns", "exec", self.peer_ns, "nft", text)
 
     def _python(self, namespace: str, code: str, *arguments: str) -> subprocess.Popen[str]:
         command = ["ip", "netns", "exec", namespace, sys.executable, "-c", code, *arguments]

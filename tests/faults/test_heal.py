@@ -1,0 +1,191 @@
+"""Leases: who may strike beside one, and how heal.sh undoes what a dead script left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.faults.node import Node, Script, parse, state, until
+
+
+def killed_freeze(node: Node) -> tuple[Script, list[int]]:
+    script = node.script("freeze.sh", hold="60")
+    script.wait_for("holding")
+    tree = node.tree()
+    script.process.kill()
+    script.process.wait()
+    assert all(state(pid) == "T" for pid in tree)
+    return script, tree
+
+
+def edit(lease: Path, **values: str) -> None:
+    lines = [line.partition("=") for line in lease.read_text().splitlines()]
+    lease.write_text("".join(f"{key}={values.get(key, value)}\n" for key, _, value in lines))
+
+
+@pytest.mark.parametrize("what", ["all", "f1"])
+def test_freeze_of_a_killed_script_is_undone(node: Node, main: psutil.Process, what: str) -> None:
+    _, tree = killed_freeze(node)
+    heal = node.heal(what)
+    assert heal.status == 0
+    assert all(state(pid) in "RS" for pid in tree)
+    assert node.leases == []
+    assert [event.name for event in parse(heal.said)] == ["healing", "healed", "dropped"]
+    assert parse(heal.said)[1].fields["id"] == "f1"
+    assert [event.name for event in node.log("f1")][-1] == "dropped"
+    assert main.is_running()
+
+
+def test_lease_within_its_time_is_not_expired(node: Node, main: psutil.Process) -> None:
+    _, tree = killed_freeze(node)
+    assert node.heal("expired").status == 0
+    assert node.leases == ["f1"]
+    assert all(state(pid) == "T" for pid in tree)
+    edit(node.rig_dir / "leases" / "f1", deadline="1.000")
+    assert node.heal("expired").status == 0
+    assert node.leases == []
+    assert all(state(pid) in "RS" for pid in tree)
+    assert main.is_running()
+
+
+def test_live_script_is_asked_to_heal(node: Node, main: psutil.Process) -> None:
+    script = node.script("freeze.sh", hold="60")
+    script.wait_for("holding")
+    tree = node.tree()
+    heal = node.heal("f1")
+    assert heal.status == 0
+    assert parse(heal.said)[-1].fields["by"] == "script"
+    assert all(state(pid) in "RS" for pid in tree)
+    assert script.process.wait(5) == 0
+    assert node.leases == []
+    assert main.is_running()
+
+
+def test_stopped_script_is_woken_and_heals(node: Node, main: psutil.Process) -> None:
+    script = node.script("freeze.sh", hold="60")
+    script.wait_for("holding")
+    os.kill(script.process.pid, signal.SIGSTOP)
+    heal = node.heal("f1")
+    assert heal.status == 0
+    assert all(state(pid) in "RS" for pid in node.tree())
+    assert script.process.wait(5) == 0
+    assert main.is_running()
+
+
+def test_reused_pid_is_not_signalled(node: Node, main: psutil.Process) -> None:
+    """A lease whose pids are by now other processes, one of them stopped by its owner."""
+    killed_freeze(node)
+    bystander = subprocess.Popen([sys.executable, "-c", "import time;time.sleep(30)"])
+    os.kill(bystander.pid, signal.SIGSTOP)
+    until(lambda: state(bystander.pid) == "T", "stopped")
+    lease = node.rig_dir / "leases" / "f1"
+    pids = next(line for line in lease.read_text().splitlines() if line.startswith("pids="))[5:]
+    edit(lease, pids=f"{pids} {bystander.pid}:12345 1:1 0:0 -1:1 {os.getpid()}:1")
+    assert node.heal("f1").status == 0
+    assert state(bystander.pid) == "T"
+    assert all(state(pid) in "RS" for pid in node.tree())
+    assert main.is_running()
+    bystander.kill()
+    bystander.wait()
+
+
+def test_lease_of_another_boot_signals_nobody(node: Node, main: psutil.Process) -> None:
+    _, tree = killed_freeze(node)
+    edit(node.rig_dir / "leases" / "f1", boot_id="of-another-boot")
+    assert node.heal("expired").status == 0
+    assert node.leases == []
+    assert all(state(pid) == "T" for pid in tree)
+    assert main.is_running()
+    for pid in tree:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_crash_lease_of_another_boot_starts_exo(node: Node, main: psutil.Process) -> None:
+    script = node.script("crash.sh", hold="60", start=f"{node.start_command()} &")
+    script.wait_for("holding")
+    script.process.kill()
+    script.process.wait()
+    edit(node.rig_dir / "leases" / "f1", boot_id="of-another-boot")
+    assert node.heal("expired").status == 0
+    assert node.leases == []
+    assert node.main_pid() != main.pid
+    assert state(node.main_pid()) in "RS"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "version=1\nid=f1\n", "version=2\nid=f1\nkind=freeze\ndeadline=1\nend=1\n", "rm=-rf\nend=1\n", "\0\0\0"],
+    ids=["empty", "torn", "version", "unknown", "binary"],
+)
+def test_lease_that_cannot_be_understood_is_left_alone(node: Node, text: str) -> None:
+    (node.rig_dir / "leases").mkdir(parents=True)
+    (node.rig_dir / "leases" / "f1").write_text(text)
+    heal = node.heal("all")
+    assert heal.status == 12
+    assert parse(heal.said)[-1].name == "unhealed"
+    assert node.leases == ["f1"]
+
+
+def test_no_second_fault_beside_a_live_one(node: Node, main: psutil.Process) -> None:
+    first = node.script("freeze.sh", hold="60")
+    first.wait_for("holding")
+    second = node.script("freeze.sh", id="f2", hold="0.1")
+    events = second.end()
+    assert second.status == 10
+    assert events[-1].fields["reason"].startswith("already stopped")
+    assert node.leases == ["f1"]
+    first.process.send_signal(signal.SIGTERM)
+    first.end()
+    assert main.is_running()
+
+
+def test_lease_of_a_live_script_is_named_with_its_owner(node: Node, main: psutil.Process) -> None:
+    first = node.script("crash.sh", hold="60", start=f"{node.start_command()} &", owner="alice@studio")
+    first.wait_for("holding")
+    node.start_exo()
+    second = node.script("freeze.sh", id="f2", hold="0.1")
+    events = second.end()
+    assert second.status == 10
+    assert events[-1].fields["reason"] == "lease f1 of alice@studio is in force"
+    assert node.leases == ["f1"]
+    beside = node.script("freeze.sh", id="f3", hold="0.1", also="1")
+    beside.end()
+    assert beside.status == 0
+    first.process.send_signal(signal.SIGTERM)
+    first.end()
+    assert main.pid != node.main_pid()
+
+
+def test_what_a_dead_script_left_is_undone_before_the_next_strike(node: Node, main: psutil.Process) -> None:
+    first = node.script("crash.sh", id="old", hold="60", start=f"{node.start_command()} &")
+    first.wait_for("holding")
+    first.process.kill()
+    first.process.wait()
+    node.start_exo()
+    second = node.script("freeze.sh", hold="0.1")
+    events = second.end()
+    assert second.status == 0, events
+    assert events[0].fields["stale_healed"] == "old"
+    assert node.leases == []
+    assert main.pid != node.main_pid()
+
+
+def test_nothing_to_heal(node: Node) -> None:
+    assert node.heal("all").status == 0
+    assert node.heal("all").said == ""
+
+
+def test_heal_script_ends_soon_after_a_live_script(node: Node, main: psutil.Process) -> None:
+    script = node.script("freeze.sh", hold="60")
+    script.wait_for("holding")
+    begun = time.monotonic()
+    node.heal("all")
+    assert time.monotonic() - begun < 2.0
+    assert main.is_running()
