@@ -9,7 +9,7 @@ from rig.analysis.attempts import Attempt, Pairing
 from rig.analysis.context import HORIZON_S, Context
 from rig.analysis.decision import Recovery, decide
 from rig.analysis.faults import Fault, strike_of
-from rig.analysis.outage import Trial, serves
+from rig.analysis.outage import serves
 from rig.analysis.settings import Settings
 from rig.analysis.trials import trials_of
 from rig.journal.records import AnyRecord, FaultChanged
@@ -95,17 +95,30 @@ class RecoveryTracker:
 
     def _all_serve(self, fault: Fault | None, since_t: float, heal_t: float, now: float) -> bool:
         quiet_s = self.settings.sustained_s
-        stuck = [
-            (start.model, Trial(started_t=start.t, ended_t=now, failed_t=start.t))
-            for start in self.pairing.in_flight.values()
-            if start.source == "probe" and heal_t <= start.t < now - quiet_s
-        ]
         for model, attempts in self._attempts.items():
             trials = trials_of(attempts, self.context, fault, since_t, self._entries)
-            trials += [trial for owner, trial in stuck if owner == model]
             if not serves(trials, since_t=since_t, heal_t=heal_t, now=now, quiet_s=quiet_s):
                 return False
+            if self._stuck(model, heal_t, now - quiet_s):
+                return False
         return True
+
+    def _stuck(self, model: str, from_t: float, to_t: float) -> bool:
+        """A probe sent in that time still waits, while no loaded request sent later the same way has been served.
+
+        One through a node that had just been restarted is waited for no more than its failure would count.
+        """
+        rejoins = self.context.windows.rejoins
+        for start in self.pairing.in_flight.values():
+            if start.source != "probe" or start.model != model or not from_t <= start.t < to_t:
+                continue
+            passed = any(
+                attempt.ok and attempt.source == "load" and attempt.entry == start.entry and attempt.started_t > start.t
+                for attempt in reversed(self._attempts[model])
+            )
+            if not passed and not rejoins.open_at(start.entry, start.t):
+                return True
+        return False
 
     def _settle(self, *, ended: bool = False) -> None:
         """Decide what no further record can change (or, at the end, everything), and forget what that needed."""

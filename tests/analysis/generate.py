@@ -235,8 +235,8 @@ def _end(
 
 def _views(shape: Shape, faults: list[_Fault], rng: random.Random) -> Iterator[ViewChanged]:
     """Instances: a crash makes a new one; and event indices that grow."""
-    names = dict.fromkeys(MODELS, "instance-0")
-    changes: list[tuple[float, dict[str, str]]] = [(0.5, dict(names))]
+    names: dict[str, str] = dict.fromkeys(MODELS, "instance-0")
+    changes: list[tuple[float, dict[str, str]]] = [(0.5, names.copy())]
     for fault in faults:
         if fault.kind in ("node-crash", "master-crash"):
             names |= dict.fromkeys(fault.models, f"instance-{fault.number + 1}")

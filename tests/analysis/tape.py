@@ -86,11 +86,12 @@ class Tape:
     ) -> None:
         """Struck and, unless `healed_t` is None, healed; each written `late_s` after it happened."""
         moments: list[tuple[FaultState, float]] = [("leased", struck_t - 0.5), ("struck", struck_t)]
-        moments += [("healed", healed_t)] if healed_t is not None else []
+        if healed_t is not None:
+            moments.append(("healed", healed_t))
         for state, at_t in moments:
             self.add(self.change(number, kind, state, at_t, hit=hit, cut=cut, error_s=error_s, late_s=late_s))
 
-    def change(
+    def change(  # noqa: PLR0913 (as many as the record has)
         self,
         number: int,
         kind: FaultKind,
@@ -132,9 +133,7 @@ class Tape:
     def error(self, start_t: float, end_t: float, model: str = A, entry: str = "node-1", **more: Any) -> str:
         return self._request(start_t, end_t, model, entry, "error", None, {"evidence": "HTTP status 404"} | more)
 
-    def lost(
-        self, start_t: float, end_t: float, how: How, model: str = A, entry: str = "node-1", **more: Any
-    ) -> str:
+    def lost(self, start_t: float, end_t: float, how: How, model: str = A, entry: str = "node-1", **more: Any) -> str:
         return self._request(start_t, end_t, model, entry, "lost", how, more)
 
     def started(self, start_t: float, model: str = A, entry: str = "node-1", **more: Any) -> str:
@@ -176,7 +175,8 @@ class Tape:
     def instances(self, t: float, listed: dict[str, tuple[str, str]], nodes: tuple[str, ...] = ("node-2",)) -> None:
         """`listed` maps an instance to its model and the id of the node its runner is on."""
         value = {
-            name: {"model": model, "runners": {node_id: "runner"}, "port": 1} for name, (model, node_id) in listed.items()
+            name: {"model": model, "runners": {node_id: "runner"}, "port": 1}
+            for name, (model, node_id) in listed.items()
         }
         for node in nodes:
             self.add(ViewChanged(t=t, node=node, facet="instances", since_t=t - 0.5, value=value))
@@ -192,7 +192,5 @@ class Tape:
 
     def own(self, t: float, *, lag_s: float = 0.0, drift_s: float = 0.0) -> None:
         self.add(
-            Own(
-                t=t, interval_s=1.0, lag_max_s=lag_s, cpu_percent=1.0, rss_bytes=1, open_files=1, wall_drift_s=drift_s
-            )
+            Own(t=t, interval_s=1.0, lag_max_s=lag_s, cpu_percent=1.0, rss_bytes=1, open_files=1, wall_drift_s=drift_s)
         )

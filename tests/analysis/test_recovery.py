@@ -1,0 +1,324 @@
+"""Recoveries as a whole journal tells them, in the awkward cases, and the live decision."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analysis.tape import A, B, Tape
+
+
+def test_a_master_that_resets_everybody_three_seconds_after_the_first_success() -> None:
+    tape = Tape()
+    tape.steady(80, 100)
+    tape.fault(0, "freeze", 100, 120, hit=("node-3",))
+    tape.error(101, 101.1)
+    tape.steady(121, 124)
+    tape.error(123.5, 124.2)  # the resumed master resets its peers
+    tape.error(130, 130.1)
+    tape.steady(140, 200)
+    tape.end(200)
+    found = tape.recovery()
+    assert found.time_to_serve_s == pytest.approx(1.2)
+    assert found.serve_from_strike_s == pytest.approx(21.2)
+    assert found.sustained_s == pytest.approx(20.2)
+    assert found.outage_s == pytest.approx(40.2)
+    assert found.failures == 3
+
+
+def test_a_second_instance_that_serves_the_probe_is_no_survivor() -> None:
+    tape = Tape()
+    tape.instances(1, {"i1": (A, "id-a"), "i2": (A, "id-b")})
+    tape.ok(98, 98.5, response_id="before")
+    tape.served(99, "before", "i1")
+    tape.fault(0, "runner-kill", 100, 100)
+    tape.error(100.5, 101)
+    tape.ok(103, 103.2, source="probe", response_id="after")
+    tape.served(110, "after", "i2")
+    tape.steady(104, 150)
+    tape.end(150)
+    found = tape.recovery()
+    assert (found.recovery_class, found.instance_before, found.instance_after) == ("replaced", "i1", "i2")
+
+
+def test_two_instances_and_no_word_on_which_served_is_unknown() -> None:
+    tape = Tape()
+    tape.instances(1, {"i1": (A, "id-a")})
+    tape.fault(0, "runner-kill", 100, 100)
+    tape.error(100.5, 101)
+    tape.instances(102, {"i1": (A, "id-a"), "i2": (A, "id-b")})
+    tape.steady(104, 150)
+    tape.end(150)
+    assert tape.recovery().recovery_class == "unknown"
+
+
+def test_the_old_instance_still_listed_for_41_seconds_did_not_survive() -> None:
+    tape = Tape()
+    tape.view(1, "node-1", "node_id", "id-a")
+    tape.instances(1, {"old": (A, "id-a")})
+    tape.fault(0, "node-crash", 100, 110, hit=("node-1",))
+    tape.error(101, 101.1, entry="node-2")
+    tape.instances(112, {"old": (A, "id-a"), "new": (A, "id-b")})
+    tape.steady(115, 200, entry="node-2")
+    tape.instances(141, {"new": (A, "id-b")})
+    tape.end(200)
+    found = tape.recovery()
+    assert (found.recovery_class, found.instance_before, found.instance_after) == ("replaced", "old", "new")
+
+
+def test_a_model_that_the_fault_did_not_touch_is_in_no_median() -> None:
+    tape = Tape(models=(A, B))
+    tape.steady(80, 200, model=B, entry="node-2")
+    tape.fault(0, "node-crash", 100, 110, hit=("node-1",))
+    tape.error(101, 101.1, model=A, entry="node-2")
+    tape.error(102, 102.1, model=B, entry="node-1")  # its own node
+    tape.error(110.5, 110.6, model=B, entry="node-1")  # started again, but not yet caught up
+    tape.view(90, "node-1", "event_index", 400)
+    tape.view(99, "node-2", "event_index", 500)
+    tape.view(111, "node-1", "event_index", 3)
+    tape.view(113, "node-1", "event_index", 510)
+    tape.steady(120, 200, model=A, entry="node-2")
+    tape.end(200)
+    analysis = tape.analyse()
+    classes = {recovery.model: recovery.recovery_class for recovery in analysis.recoveries}
+    assert classes == {A: "unknown", B: "unaffected"}
+    row = next(row for row in analysis.kinds if row.kind == "node-crash")
+    assert row.classes["unaffected"] == 1
+    assert row.times["affected"].time_to_serve.count == 1
+
+
+def test_a_node_that_caught_up_and_still_fails_touches_the_model() -> None:
+    tape = Tape()
+    tape.steady(80, 200, entry="node-2")
+    tape.fault(0, "node-crash", 100, 110, hit=("node-1",))
+    tape.view(99, "node-2", "event_index", 500)
+    tape.view(113, "node-1", "event_index", 510)
+    tape.error(114, 114.1, entry="node-1")
+    tape.end(200)
+    assert tape.recovery().recovery_class != "unaffected"
+
+
+def test_where_every_entry_node_is_hit_nothing_is_excused() -> None:
+    tape = Tape(inventory={"name": "one", "nodes": {"node-1": {}}})
+    tape.steady(80, 99)
+    tape.fault(0, "node-crash", 100, 110, hit=("node-1",))
+    tape.error(101, 101.1)
+    tape.steady(120, 200)
+    tape.end(200)
+    assert tape.recovery().time_to_serve_s == pytest.approx(10.2)
+
+
+def test_a_queue_of_probes_does_not_make_a_serving_model_look_dead() -> None:
+    tape = Tape()
+    tape.fault(0, "runner-kill", 100, 100)
+    tape.error(100.5, 101)
+    for start_t in range(102, 130):  # every probe waits behind the others until its limit
+        tape.lost(float(start_t), start_t + 30.0, "hung", source="probe")
+    tape.steady(103.5, 200)
+    tape.end(200)
+    found = tape.recovery()
+    assert found.time_to_serve_s == pytest.approx(3.7)
+    assert found.sustained_s == pytest.approx(3.7)
+    assert found.silence_s < 4
+
+
+def test_probes_that_hang_while_no_load_is_served_are_failures() -> None:
+    tape = Tape()
+    tape.fault(0, "runner-kill", 100, 100)
+    tape.ok(100.5, 101)
+    for start_t in range(102, 130):
+        tape.lost(float(start_t), start_t + 30.0, "hung", source="probe")
+    tape.steady(150, 200)
+    tape.end(200)
+    assert tape.recovery().sustained_s == pytest.approx(50.2)
+
+
+def test_a_fault_in_the_last_minute_is_censored() -> None:
+    tape = Tape()
+    tape.steady(80, 100)
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.error(101, 101.1)
+    tape.error(118, 118.1)
+    tape.end(120)
+    found = tape.recovery()
+    assert (found.recovery_class, found.at_least_s, found.time_to_serve_s) == ("censored", 10.0, None)
+
+
+def test_another_fault_that_comes_first_censors() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.error(101, 101.1)
+    tape.steady(112, 118)
+    tape.fault(1, "runner-kill", 118, 118)
+    tape.error(118.5, 119)
+    tape.steady(125, 200)
+    tape.end(200)
+    first, second = tape.recovery(0), tape.recovery(1)
+    assert (first.recovery_class, first.at_least_s) == ("censored", 8.0)
+    assert first.time_to_serve_s == pytest.approx(2.2)
+    assert second.time_to_serve_s == pytest.approx(7.2)
+
+
+def test_a_fault_without_effect_neither_recovers_nor_censors() -> None:
+    tape = Tape()
+    tape.fault(0, "runner-kill", 100, 100)
+    tape.error(100.5, 101)
+    tape.add(tape.change(1, "freeze", "struck", 105, hit=("node-3",)))
+    tape.add(tape.change(1, "freeze", "ineffective", 106, hit=("node-3",)))
+    tape.steady(110, 200)
+    tape.end(200)
+    found = tape.recoveries()
+    assert list(found) == [(0, A)]
+    assert found[0, A].sustained_s == pytest.approx(10.2)
+
+
+def test_unwedging_is_no_recovery_and_its_cost_is_kept_apart() -> None:
+    tape = Tape(models=(A, B))
+    tape.steady(80, 600, model=B, entry="node-2")
+    tape.instances(1, {"i": (A, "id-a")})
+    tape.fault(0, "runner-kill", 100, 100)
+    for start_t in range(101, 350, 5):
+        tape.error(float(start_t), start_t + 0.1)
+    tape.unwedged(0, "node-3", 345, 350)
+    tape.steady(360, 600)
+    tape.end(600)
+    found = tape.recovery(0, A)
+    assert (found.recovery_class, found.unwedged, found.group) == ("not recovered", True, "survived")
+    assert found.at_least_s == pytest.approx(245)
+    assert found.unwedge_cost_s == pytest.approx(15.2)
+    assert found.time_to_serve_s is None
+    assert tape.recovery(0, B).recovery_class == "unaffected"
+    row = next(row for row in tape.analyse().kinds if row.kind == "runner-kill")
+    median = row.times["survived"].sustained.median
+    assert median is not None
+    assert median.above
+
+
+def test_the_settle_time_makes_it_not_recovered_without_unwedging() -> None:
+    tape = Tape()
+    tape.fault(0, "runner-kill", 100, 100)
+    for start_t in range(101, 400, 5):
+        tape.error(float(start_t), start_t + 0.1)
+    tape.end(400)
+    assert tape.recovery().recovery_class == "not recovered"
+
+
+def test_heal_of_a_killed_runner_is_its_strike() -> None:
+    tape = Tape()
+    tape.fault(0, "runner-kill", 100, 103)
+    tape.error(100.5, 101)
+    tape.steady(106, 200)
+    tape.end(200)
+    assert tape.recovery().time_to_serve_s == pytest.approx(6.2)
+
+
+def test_silence_is_through_any_node_load_and_probes_together() -> None:
+    tape = Tape()
+    tape.steady(90, 100)
+    tape.fault(0, "freeze", 100, 120, hit=("node-3",))
+    tape.error(101, 101.1)
+    tape.ok(104, 105, source="probe", entry="node-2")
+    tape.ok(111, 112, entry="node-1")
+    tape.error(113, 113.1)
+    tape.steady(121, 200)
+    tape.end(200)
+    assert tape.recovery().silence_s == pytest.approx(9.2)
+
+
+def test_a_strike_that_is_written_late_still_gets_the_failure_it_caused() -> None:
+    tape = Tape()
+    tape.steady(90, 99)
+    tape.lost(95, 100.1, "truncated", last_progress_t=99.9)
+    tape.fault(0, "runner-kill", 100, 100, late_s=3.0)
+    tape.steady(104, 200)
+    tape.end(200)
+    found = tape.recovery()
+    assert found.failures == 1
+    assert found.time_to_serve_s == pytest.approx(4.2)
+
+
+def test_a_hung_request_failed_when_its_progress_stopped_not_at_the_deadline() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, 120, hit=("node-3",))
+    tape.lost(95, 225, "hung", last_progress_t=105)
+    tape.steady(121, 300)
+    tape.end(300)
+    found = tape.recovery()
+    assert found.sustained_s == pytest.approx(1.2)
+    assert found.late_failures == 0
+
+
+def test_a_hung_request_of_an_earlier_fault_does_not_touch_the_next() -> None:
+    tape = Tape()
+    tape.fault(0, "runner-kill", 100, 100)
+    name = tape.lost(95, 225, "hung", last_progress_t=105)
+    tape.steady(106, 400)
+    tape.fault(1, "runner-kill", 200, 200)
+    tape.end(400)
+    analysis = tape.analyse()
+    assert {r.fault: r.recovery_class for r in analysis.recoveries} == {0: "unknown", 1: "unaffected"}
+    assert [(lost.id, lost.fault) for lost in analysis.requests.listed] == [(name, 0)]
+
+
+def test_live_decision_follows_the_journal() -> None:
+    tape = Tape(models=(A, B))
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.error(101, 101.1)
+    tape.steady(112, 140)
+    tape.steady(100, 140, model=B)
+    assert tape.tracker(99).recovered(0, 99) is None
+    assert tape.tracker(105).recovered(0, 105) is None
+    assert tape.tracker(127.1).recovered(0, 127.1) is None
+    assert tape.tracker(127.3).recovered(0, 127.3) is True
+
+
+def test_live_decision_needs_every_deployed_model() -> None:
+    tape = Tape(models=(A, B))
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.steady(100, 400)
+    assert tape.tracker(300).recovered(0, 300) is None
+    assert tape.tracker(351).recovered(0, 351) is False
+    assert not tape.tracker(300).steady(200, 300)
+
+
+def test_live_decision_when_nothing_is_sent_is_not_recovered() -> None:
+    tape = Tape()
+    tape.fault(0, "runner-kill", 100, 100)
+    assert tape.tracker(200).recovered(0, 200) is None
+    assert tape.tracker(341).recovered(0, 341) is False
+
+
+def test_live_decision_sees_a_probe_that_hangs() -> None:
+    tape = Tape()
+    tape.fault(0, "runner-kill", 100, 100)
+    tape.steady(101, 200)
+    tape.started(105, entry="node-1", source="probe")
+    assert tape.tracker(130).recovered(0, 130) is True  # loaded requests pass it by
+    tape.started(105, entry="node-2", source="probe")
+    assert tape.tracker(119).recovered(0, 119) is True
+    assert tape.tracker(121).recovered(0, 121) is None
+    tape.ok(120.5, 121.5, entry="node-2")
+    assert tape.tracker(122).recovered(0, 122) is True
+
+
+@pytest.mark.parametrize("state", ["skipped", "ineffective"])
+def test_live_decision_for_a_fault_that_never_struck(state: str) -> None:
+    tape = Tape()
+    tape.add(tape.change(0, "freeze", "planned", 100))
+    assert tape.tracker(100).recovered(0, 100) is None
+    tape.add(tape.change(0, "freeze", "skipped" if state == "skipped" else "ineffective", 101))
+    assert tape.tracker(101).recovered(0, 101) is True
+
+
+def test_live_decision_without_a_heal_ends_after_hold_and_settle() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, None, hit=("node-3",))
+    tape.steady(100, 400)
+    assert tape.tracker(339).recovered(0, 339) is None
+    assert tape.tracker(340).recovered(0, 340) is False
+
+
+def test_memory_of_the_tracker_does_not_grow_with_the_run() -> None:
+    tape = Tape()
+    tape.steady(0, 9000, step_s=1.0)
+    tracker = tape.tracker(9000)
+    assert sum(len(attempts) for attempts in tracker._attempts.values()) < 2100  # pyright: ignore[reportPrivateUsage]  # what is bounded is inside
