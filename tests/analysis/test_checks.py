@@ -1,0 +1,205 @@
+"""Each check passes, fails, does not know, and says so when it was not exercised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rig.analysis.analyse import Analysis, analyse
+from rig.analysis.checks.check import Answer, Check, Status
+from rig.analysis.verdict import CHECKS, verdict_of
+from rig.journal.read import BrokenLine
+from rig.journal.records import ActivityDied, MasterSeen, Redeployed, RunEnded
+from tests.analysis.generate import KINDS, Shape, info_of, records_of
+from tests.analysis.tape import A, B, Tape
+
+Build = Callable[[Tape], object]
+
+
+def status_of(name: str, tape: Tape) -> Status:
+    return next(check.status for check in verdict_of(tape.analyse()).checks if check.name == name)
+
+
+def plan(**changes: Any) -> dict[str, Any]:
+    return {"plan": {"kinds": {"freeze": {"time_to_serve": 20.0}}, "settle": 240.0, "sustained": 15.0} | changes}
+
+
+def runner_kill(tape: Tape) -> None:
+    tape.fault(0, "runner-kill", 100, 100)
+    tape.error(100.5, 101)
+    tape.steady(106, 140)
+
+
+def late(tape: Tape, served_t: float) -> None:
+    """Frozen from 100 to 110, served again so late, probed every half second until then."""
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    for step in range(int((served_t - 101) / 0.5)):
+        tape.error(101 + step * 0.5, 101.1 + step * 0.5)
+    tape.ok(served_t - 0.2, served_t)
+    tape.steady(served_t, served_t + 30)
+    tape.end(served_t + 30)
+
+
+def doubled(tape: Tape, *, master: str = "node-2", claimed_t: float = 10, deployed: str = A) -> None:
+    tape.add(MasterSeen(t=claimed_t, node=master, is_master=True, source="log", at_t=claimed_t))
+    tape.view(11, "node-2", "deployments", {"d": {"model": deployed, "status": "serving"}})
+    tape.instances(20, {"i": (A, "x"), "j": (A, "y"), "k": (B, "z")})
+
+
+CASES: list[tuple[str, Status, Build]] = [
+    ("no-request-lost", "not-exercised", lambda t: t.end(1)),
+    ("no-request-lost", "pass", lambda t: t.steady(1, 5)),
+    ("no-request-lost", "fail", lambda t: (t.steady(1, 5), t.lost(5, 6, "empty"))),
+    ("no-request-lost", "unknown", lambda t: t.started(5)),
+    ("no-request-lost", "pass", lambda t: (t.lost(105, 106, "empty"), t.fault(0, "freeze", 100, 110, hit=("node-1",)))),
+    ("no-probe-cut", "not-exercised", lambda t: t.steady(1, 5)),
+    ("no-probe-cut", "pass", lambda t: (t.ok(1, 2, source="probe"), t.lost(1, 61, "hung", source="probe"))),
+    ("no-probe-cut", "fail", lambda t: t.lost(1, 2, "truncated", source="probe")),
+    ("accounting", "not-exercised", lambda t: t.end(1)),
+    ("accounting", "pass", lambda t: (t.started(1), t.lost(1, 2, "hung"))),
+    ("accounting", "fail", lambda t: (t.ok(1, 2), t.add(*[r for r in t.records() if r.t == 2]))),
+    ("baseline-clean", "not-exercised", lambda t: t.steady(1, 5)),
+    ("baseline-clean", "pass", lambda t: (t.phase(0, "baseline"), t.steady(1, 5))),
+    ("baseline-clean", "fail", lambda t: (t.phase(0, "baseline"), t.steady(1, 5), t.lost(1, 2, "empty"))),
+    ("baseline-clean", "unknown", lambda t: (t.phase(0, "baseline"), t.error(1, 2))),
+    ("faults-effective", "not-exercised", lambda t: t.add(t.change(0, "freeze", "skipped", 5))),
+    ("faults-effective", "pass", runner_kill),
+    ("faults-effective", "fail", lambda t: (runner_kill(t), t.add(t.change(1, "freeze", "ineffective", 200)))),
+    ("faults-effective", "unknown", lambda t: t.add(t.change(1, "freeze", "leased", 200))),
+    (
+        "faults-effective",
+        "unknown",
+        lambda t: (t.fault(1, "freeze", 200, None), t.add(t.change(1, "freeze", "invalid", 210))),
+    ),
+    ("faults-healed", "not-exercised", lambda t: t.add(t.change(0, "freeze", "skipped", 5))),
+    ("faults-healed", "pass", runner_kill),
+    ("faults-healed", "unknown", lambda t: t.fault(0, "freeze", 100, None)),
+    (
+        "faults-healed",
+        "fail",
+        lambda t: (t.fault(0, "freeze", 100, None), t.add(t.change(0, "freeze", "unhealed", 170))),
+    ),
+    ("every-kind-struck", "pass", lambda t: t.fault(0, "freeze", 100, 110)),
+    ("every-kind-struck", "fail", lambda t: t.add(t.change(0, "freeze", "skipped", 100))),
+    ("every-kind-struck", "fail", lambda t: t.add(t.change(0, "freeze", "ineffective", 100))),
+    ("every-kind-struck", "unknown", lambda t: t.end(1)),
+    ("exposure", "not-exercised", lambda t: t.steady(1, 5)),
+    ("exposure", "unknown", lambda t: (t.fault(0, "freeze", 100, 110), [t.ok(99, 101) for _ in range(4)])),
+    ("exposure", "pass", lambda t: (t.fault(0, "freeze", 100, 110), [t.ok(99, 101) for _ in range(5)])),
+    ("recovered", "not-exercised", lambda t: t.steady(1, 5)),
+    ("recovered", "pass", runner_kill),
+    ("recovered", "fail", lambda t: (t.fault(0, "freeze", 100, 110), t.error(101, 102), t.end(351))),
+    ("recovered", "unknown", lambda t: (t.fault(0, "freeze", 100, 110), t.error(101, 102), t.end(120))),
+    ("time-to-serve", "not-exercised", runner_kill),
+    ("time-to-serve", "pass", lambda t: late(t, 129.0)),
+    ("time-to-serve", "unknown", lambda t: late(t, 130.3)),
+    ("time-to-serve", "fail", lambda t: late(t, 131.0)),
+    ("time-to-serve", "fail", lambda t: (t.fault(0, "freeze", 100, 110), t.error(101, 102), t.end(200))),
+    ("one-instance-per-model", "not-exercised", lambda t: t.steady(1, 5)),
+    ("one-instance-per-model", "fail", doubled),
+    ("one-instance-per-model", "not-exercised", lambda t: doubled(t, master="node-1")),
+    ("one-instance-per-model", "not-exercised", lambda t: doubled(t, claimed_t=19.8)),
+    ("one-instance-per-model", "pass", lambda t: doubled(t, deployed=B)),
+    ("deployments-outlive-master", "not-exercised", runner_kill),
+    ("deployments-outlive-master", "pass", lambda t: t.fault(0, "master-crash", 100, 110)),
+    (
+        "deployments-outlive-master",
+        "fail",
+        lambda t: (runner_kill(t), t.add(Redeployed(t=120, model=A, reason="vanished", ok=True))),
+    ),
+    ("run-finished", "unknown", lambda t: t.steady(1, 5)),
+    ("run-finished", "pass", lambda t: t.end(1)),
+    ("run-finished", "unknown", lambda t: t.add(RunEnded(t=5, reason="aborted", detail="a fault could not be healed"))),
+    ("activities-alive", "pass", lambda t: t.end(1)),
+    ("activities-alive", "unknown", lambda t: t.add(ActivityDied(t=5, activity="injection", detail="KeyError"))),
+    ("controller-sound", "unknown", lambda t: t.steady(1, 5)),
+    ("controller-sound", "pass", lambda t: t.own(1)),
+    ("controller-sound", "unknown", lambda t: (t.own(1), t.own(2, lag_s=1.5))),
+    (
+        "controller-sound",
+        "unknown",
+        lambda t: ([t.own(float(s), lag_s=float(s == 121) * 1.1) for s in range(1, 200)], t.lost(1, 120.5, "hung")),
+    ),
+    ("journal-sound", "pass", lambda t: t.end(1)),
+]
+
+
+@pytest.mark.parametrize(("name", "expected", "build"), CASES, ids=[f"{c[0]}-{c[1]}-{i}" for i, c in enumerate(CASES)])
+def test_check(name: str, expected: Status, build: Build) -> None:
+    tape = Tape(**plan(), schedule=[], expected_faults=0)
+    if name == "every-kind-struck":
+        tape = Tape(**plan())  # whose schedule has every kind due
+    if name == "time-to-serve" and build is runner_kill:
+        tape = Tape(**plan(kinds={"runner-kill": {}}))
+    build(tape)
+    assert status_of(name, tape) == expected
+
+
+def test_every_check_is_tried_and_every_failure_has_a_case() -> None:
+    tried = {name for name, _, _ in CASES}
+    assert tried == {check.name for check in CHECKS}
+    no_fail = {"exposure", "run-finished", "activities-alive", "controller-sound", "journal-sound"}
+    assert {name for name, status, _ in CASES if status == "fail"} == tried - no_fail
+
+
+def test_broken_lines_make_the_journal_unsound() -> None:
+    tape = Tape()
+    analysis = tape.analyse()
+    analysis.notes.broken_count = 1
+    analysis.notes.broken.append(BrokenLine("journal.jsonl", 7, "no JSON"))
+    check = next(check for check in verdict_of(analysis).checks if check.name == "journal-sound")
+    assert (check.status, check.evidence) == ("unknown", ("journal.jsonl:7: no JSON",))
+
+
+def fixed(status: Status) -> Check:
+    return Check(f"always-{status}", "", lambda _: Answer(status, ""))
+
+
+def crash(_: Analysis) -> Answer:
+    raise KeyError("node-7")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "word", "exit_code"),
+    [
+        (("pass", "not-exercised"), "pass", 0),
+        (("pass", "unknown"), "unknown", 3),
+        (("pass", "unknown", "fail"), "fail", 1),
+        (("not-exercised",), "unknown", 3),
+    ],
+)
+def test_the_verdict_is_the_worst(statuses: tuple[Status, ...], word: str, exit_code: int) -> None:
+    verdict = verdict_of(Tape().analyse(), tuple(fixed(status) for status in statuses))
+    assert (verdict.word, verdict.exit_code) == (word, exit_code)
+
+
+@pytest.mark.parametrize("required", ["always-not-exercised", "no-such-check"])
+def test_what_the_plan_requires_must_have_been_exercised(required: str) -> None:
+    checks = (fixed("pass"), fixed("not-exercised"))
+    assert verdict_of(Tape(**plan(requires=["always-pass"])).analyse(), checks).word == "pass"
+    assert verdict_of(Tape(**plan(requires=[required])).analyse(), checks).word == "unknown"
+
+
+def test_a_check_that_crashes_is_unknown_and_says_so() -> None:
+    verdict = verdict_of(Tape().analyse(), (fixed("pass"), Check("crashes", "", crash)))
+    assert verdict.word == "unknown"
+    assert "KeyError('node-7')" in verdict.checks[1].summary
+
+
+def test_a_sound_made_up_run_passes_and_a_lossy_one_fails() -> None:
+    sound, lossy = Shape(seed=3), Shape(seed=3, lost_share=0.4)
+    assert _verdict(sound) == ("pass", [])
+    assert _verdict(lossy) == ("fail", ["no-request-lost"])
+
+
+def test_a_run_that_was_killed_is_unknown() -> None:
+    word, bad = _verdict(Shape(seed=3, finished=False))
+    assert (word, bad) == ("unknown", ["run-finished"])
+
+
+def _verdict(shape: Shape) -> tuple[str, list[str]]:
+    assert shape.faults >= len(KINDS)
+    verdict = verdict_of(analyse(info_of(shape), records_of(shape)))
+    return verdict.word, [check.name for check in verdict.checks if check.status in ("fail", "unknown")]
