@@ -31,13 +31,15 @@ class _Peer:
 
 
 class Election:
-    """`session` is whose events count; `applied` is set by the node and told to the peers."""
+    """`session` is whose events count; `applied` and `knows` are set by the node and told to the peers."""
 
     def __init__(self, ctx: Context, peers: Sequence[str]) -> None:
         self._ctx = ctx
         self._peers = {name: _Peer() for name in peers}
         self.session = Session(0, ctx.node_id)
         self.applied = 0
+        self.knows = False
+        self._lineage = self._next_lineage = ctx.node_id
         self._clock = 0
         self._until: float | None = None
         self._candidates: dict[str, Candidate] = {}
@@ -126,15 +128,13 @@ class Election:
             self._ctx.out.add(Send(name, self._own()))
             return
         self._candidates[name] = message
-        late_and_better = (
-            not self.campaigning and self._winner is not None and self._key(message) > self._key(self._winner)
-        )
-        if late_and_better:
+        late = not self.campaigning and self._winner is not None
+        if late and self._winner is not None and self._best([self._winner, message]) is message:
             self._campaign(now)
 
     def silent(self, now: float) -> list[str]:
         """Peers given up just now; their links are dropped."""
-        quiet = [n for n, p in self._peers.items() if p.linked and now - p.last_heard >= p.silence_s]
+        quiet = [n for n, p in self._peers.items() if p.linked and now >= p.last_heard + p.silence_s]
         for name in quiet:
             self._ctx.out.add(DropLink(name, "silent"))
             self.link_down(now, name, silent=True)
@@ -152,6 +152,10 @@ class Election:
         if self._until is None or now < self._until:
             return None
         return self._end(now)
+
+    def caught_up(self) -> None:
+        """This node holds the state of the session it is in."""
+        self._lineage = self._next_lineage
 
     def shift(self, gap: float) -> None:
         """This process stood still for `gap` seconds: nobody was silent, no time was given to vote."""
@@ -178,25 +182,33 @@ class Election:
         ctx = self._ctx
         mine = self.session.master == ctx.node_id
         proposed = self.session if mine else Session(self._clock, ctx.node_id)
-        return Candidate(self._clock, ctx.node_id, self._group, self._seniority, proposed)
+        return Candidate(self._clock, ctx.node_id, self._group, self._seniority, proposed, self._lineage, self.knows)
 
-    def _key(self, candidate: Candidate) -> tuple[int, int, int, str]:
+    def _key(self, candidate: Candidate, known: set[str]) -> tuple[int, int, int, int, str]:
+        """The greatest wins. `known`: lineages of which some candidate knows deployments or instances."""
         if self._ctx.behaviour.senior_master_wins:
-            return (candidate.seniority, candidate.group, 0, candidate.node_id)
-        # A master that kept its nodes goes before others of its group: no change of master without need.
+            return (0, candidate.seniority, candidate.group, 0, candidate.node_id)
+        # Nodes that were started anew must not bring their empty state to those who know better. And a master
+        # that kept its nodes goes before others of its group: no change of master without need.
+        knows = int(candidate.lineage in known)
         reigns = int(candidate.proposed.clock != candidate.clock)
-        return (candidate.group, reigns, candidate.seniority, candidate.node_id)
+        return (knows, candidate.group, reigns, candidate.seniority, candidate.node_id)
+
+    def _best(self, candidates: Sequence[Candidate]) -> Candidate:
+        known = {c.lineage for c in candidates if c.knows}
+        return max(candidates, key=lambda c: self._key(c, known))
 
     def _end(self, now: float) -> Session:
         own = self._own()
         heard = [] if self._deaf else [c for name, c in self._candidates.items() if self._peers[name].alive]
-        best = max([own, *heard], key=self._key)
+        best = self._best([own, *heard])
         self._until = None
         self._winner = best
         self._group = 1 + len(heard)
         if best is own:
             self._seniority = max(self._seniority, 1 + len(heard))
         self.session = best.proposed
+        self._next_lineage = best.lineage
         if self._ctx.behaviour.endless_election:
             self._campaign(now)
         return best.proposed

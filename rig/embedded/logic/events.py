@@ -203,7 +203,7 @@ Event: TypeAlias = (
 
 
 class Entry(Struct, frozen=True):
-    """An event with where it came from: `seq` counts the events of node `origin` in a session, from 0."""
+    """An event with where it came from: `seq` counts the events of node `origin` since its start. "" is the master itself."""
 
     origin: str
     seq: int

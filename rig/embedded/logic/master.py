@@ -237,7 +237,7 @@ class Master:
 
     def local_events(self, now: float, message: LocalEvents) -> None:
         """Number what a node announces, once each, in its own order. After a gap its sender begins again."""
-        expected = self._origins.get(message.origin, 0)
+        expected = max(self._origins.get(message.origin, 0), message.base)
         if message.first_seq > expected:
             return
         for event in message.events[expected - message.first_seq :]:

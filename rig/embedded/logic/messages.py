@@ -42,6 +42,8 @@ class Candidate(Struct, frozen=True, tag="Candidate"):
     group: int  # how many nodes it was still in touch with since the last election, itself included
     seniority: int
     proposed: Session
+    lineage: str  # whose state it holds: the id of the node with which that state began
+    knows: bool  # that state has deployments or instances in it
 
 
 class Follow(Struct, frozen=True, tag="Follow"):
@@ -71,10 +73,14 @@ class Snapshot(Struct, frozen=True, tag="Snapshot"):
 
 
 class LocalEvents(Struct, frozen=True, tag="LocalEvents"):
-    """From a node to the master, to be numbered: its events `first_seq`, … of this session."""
+    """From a node to the master, to be numbered: its events `first_seq`, …, which it counts from its start on.
+
+    `base` is the first one it has for this session: after an absence those before it are void.
+    """
 
     session: Session
     origin: str
+    base: int
     first_seq: int
     events: list[Event]
 

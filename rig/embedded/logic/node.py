@@ -295,6 +295,7 @@ class NodeLogic:
         if isinstance(message, Snapshot):
             self._api.snapshot_installed(now)
         if self._replica.caught_up:
+            self._election.caught_up()
             self._worker.caught_up(now)
 
     def _applied(self, now: float, entry: Entry) -> None:
@@ -369,6 +370,7 @@ class NodeLogic:
                 self._replica.queue(now, pending)
         self._replica.flush(now, master=self._election.master_peer())
         self._election.applied = self._replica.next_index
+        self._election.knows = bool(self.state.deployments or self.state.instances)
         if self._master is not None:
             self._master.flush(now)
         return self._ctx.out.drain()

@@ -28,8 +28,10 @@ class Replica:
         self.state = ClusterState(keep_dead_entries=ctx.behaviour.keep_dead_entries)
         self.log = EventLog()
         self.caught_up = True
+        self._stale = False  # the state is of the session before this one
         self._local: list[Event] = []  # not yet numbered
-        self._next_seq = 0
+        self._next_seq = 0  # never goes back, so that what an earlier session said is not taken for this one's
+        self._base = 0
         self._unacked: deque[tuple[int, Event]] = deque()
         self._unsent_from = 0  # the first own event not sent on this link
         self._flush_at = math.inf
@@ -49,13 +51,14 @@ class Replica:
         """Enter a session with an empty log. The old state is shown until a snapshot comes where one will come."""
         self.session = session
         keep = self._ctx.behaviour.snapshot if keep is None else keep
+        self._stale = keep
         if not keep:
             self.state = ClusterState(keep_dead_entries=self._ctx.behaviour.keep_dead_entries)
         self.log = EventLog()
         self.caught_up = False
         self._local.clear()
         self._unacked.clear()
-        self._next_seq = self._unsent_from = 0
+        self._base = self._unsent_from = self._next_seq
         self._flush_at = self._resend_at = math.inf
 
     def append(self, now: float, entry: Entry) -> None:
@@ -83,7 +86,7 @@ class Replica:
         """What was announced since the last call, numbered."""
         if not self._local:
             return None
-        batch = LocalEvents(self.session, self._ctx.node_id, self._next_seq, self._local)
+        batch = LocalEvents(self.session, self._ctx.node_id, self._base, self._next_seq, self._local)
         self._next_seq += len(self._local)
         self._local = []
         return batch
@@ -92,7 +95,7 @@ class Replica:
         """To be sent to the master."""
         self._unacked.extend(enumerate(batch.events, batch.first_seq))
         while len(self._unacked) > _MAX_UNACKED:
-            self._unacked.popleft()
+            self._base = self._unacked.popleft()[0] + 1
         self._flush_at = min(self._flush_at, now + self._ctx.timers.flush_s)
         if self._resend_at == math.inf:
             self._resend_at = now + self._ctx.timers.resend_s
@@ -119,7 +122,8 @@ class Replica:
         self._unsent_from = self._next_seq
         for start in range(0, len(unsent), _BATCH):
             part = unsent[start : start + _BATCH]
-            out.add(Send(master, LocalEvents(self.session, self._ctx.node_id, part[0][0], [e for _, e in part])))
+            events = [event for _, event in part]
+            out.add(Send(master, LocalEvents(self.session, self._ctx.node_id, self._base, part[0][0], events)))
 
     def _confirmed(self, now: float, entry: Entry) -> None:
         if entry.origin == self._ctx.node_id:
@@ -132,12 +136,17 @@ class Replica:
     def install(self, now: float, message: Events | Snapshot) -> list[Entry]:
         """Take what the master sent; the events applied just now. A gap is asked for again."""
         if isinstance(message, Snapshot):
-            self._install_snapshot(now, message)
+            if message.next_index >= self.next_index:
+                self._install_snapshot(now, message)
             return []
         fresh = message.entries[max(0, self.next_index - message.first) :]
         if message.first > self.next_index:
             self._follow_at = min(self._follow_at, now)
             return []
+        if self._stale and fresh:
+            seen, self._stale = self.state.last_seen, False
+            self.state = ClusterState(keep_dead_entries=self._ctx.behaviour.keep_dead_entries)
+            self.state.last_seen.update(seen)
         for entry in fresh:
             self.append(now, entry)
             self._confirmed(now, entry)
@@ -145,7 +154,7 @@ class Replica:
         return fresh
 
     def _install_snapshot(self, now: float, message: Snapshot) -> None:
-        seen = self.state.last_seen
+        seen, self._stale = self.state.last_seen, False
         self.state = ClusterState.from_wire(message.state, now, keep_dead_entries=self._ctx.behaviour.keep_dead_entries)
         self.state.last_seen = {n: seen.get(n, now) for n in self.state.nodes}
         self.log = EventLog(message.log_first, list(message.log_blocks), list(message.log_tail))

@@ -32,6 +32,8 @@ from rig.embedded.logic.node import NodeLogic
 from rig.embedded.logic.runner import RunnerLogic
 
 _HTTP_ERROR = 400
+_LEAST_WAIT_S = 0.0005  # a process does not wake more often
+_TRAVEL_S = 0.002
 
 
 @dataclass(slots=True)
@@ -76,6 +78,7 @@ class _Node:
     runners: dict[str, _Runner] = field(default_factory=dict[str, _Runner])
     conns: dict[str, _Conn] = field(default_factory=dict[str, _Conn])
     requests: dict[str, Request] = field(default_factory=dict[str, Request])
+    unanswered: list[Request] = field(default_factory=list[Request])  # connected to a process that is stopped
     tick_at: float = float("inf")
     log: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
 
@@ -159,9 +162,10 @@ class Simulation:
         for runner in node.runners.values():
             runner.alive = False
         node.runners.clear()
-        for request in node.requests.values():
+        for request in (*node.requests.values(), *node.unanswered):
             self._end(request, "broken")
         node.requests.clear()
+        node.unanswered.clear()
         for peer, conn in list(node.conns.items()):
             self._deliver(conn, name, peer, lambda p=peer, c=conn: self._closed(p, name, c))
         node.conns.clear()
@@ -214,12 +218,13 @@ class Simulation:
         if node.logic is None:
             self._end(made, "refused")
         else:
+            node.unanswered.append(made)
             self._call(node, lambda: self._chat(node, request, made))
         return made
 
     def _chat(self, node: _Node, request: ChatRequest, made: Request) -> None:
+        node.unanswered.remove(made)
         if node.logic is None:
-            self._end(made, "broken")
             return
         answer, effects = node.logic.chat(self.now, request)
         if isinstance(answer, Accepted):
@@ -267,7 +272,7 @@ class Simulation:
     def _schedule(self, node: _Node) -> None:
         if node.logic is None:
             return
-        due = max(node.logic.next_deadline(), self.now)
+        due = max(node.logic.next_deadline(), self.now + _LEAST_WAIT_S)
         if due < node.tick_at:
             node.tick_at = due
             self.at(due, lambda: self._tick(node) if node.tick_at == due else None)
@@ -368,7 +373,7 @@ class Simulation:
             self._deliver(conn, node.name, peer, lambda: self._arrive(conn, node.name, peer, message))
 
     def _deliver(self, conn: _Conn, source: str, sink: str, act: Callable[[], None]) -> None:
-        self.at(self.now + 0.002, lambda: self._pass(conn, source, sink, act))
+        self.at(self.now + _TRAVEL_S, lambda: self._pass(conn, source, sink, act))
 
     def _pass(self, conn: _Conn, source: str, sink: str, act: Callable[[], None]) -> None:
         held = conn.held.setdefault((source, sink), [])
