@@ -1,0 +1,164 @@
+"""`rig inject`: one fault by hand, its states shown as they come; Ctrl-C heals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import get_args
+
+from rich.console import Console
+
+from rig.cli.reach import Reach, running_nodes
+from rig.clock import RunClock
+from rig.config.fields import parse_duration
+from rig.config.inventory import Inventory
+from rig.config.plan import Kind
+from rig.errors import EXIT_PASS, EXIT_UNKNOWN, UsageError
+from rig.injection.aim import CRASHES, NOT_REHEARSED, AimContext, InstanceView
+from rig.injection.fault import Fault, Identity
+from rig.injection.lease import refuse_live
+from rig.injection.schedule import Planned, split_text
+from rig.journal.records import AnyRecord, FaultChanged, FaultState
+from rig.nodes.consent import first_contact
+from rig.nodes.lock import default_owner, hold_locks
+from rig.nodes.rehearse import rehearsed
+from rig.nodes.scripts import upload
+from rig.nodes.ssh import Nodes, open_nodes
+from rig.observe.exo import Exo
+from rig.soak.interrupt import Interrupt
+
+BY_HAND = -1
+HOLD_MAX_S = 3600.0
+
+
+def inject(
+    *, kind: str, node: str | None, model: str | None, hold: str, inventory: str | None, yes: bool, as_json: bool
+) -> int:
+    """Exit 0 when it was struck, proved and healed; 3 otherwise; 130 and 143 when interrupted (and healed)."""
+    reach = running_nodes(inventory)
+    planned = plan_by_hand(reach.inventory, kind=kind, node=node, model=model, hold=hold)
+    return asyncio.run(_inject(reach, planned, yes=yes, as_json=as_json))
+
+
+def plan_by_hand(inventory: Inventory, *, kind: str, node: str | None, model: str | None, hold: str) -> Planned:
+    """The one fault that the options describe. Raises UsageError. Pure."""
+    kinds = get_args(Kind)
+    if kind not in kinds:
+        raise UsageError(f"there is no fault kind {kind!r}", remedy=f"one of {', '.join(kinds)}")
+    try:
+        hold_s = parse_duration(hold)
+    except ValueError as error:
+        raise UsageError(f"--hold: {error}") from error
+    if hold_s > HOLD_MAX_S:
+        raise UsageError(f"--hold: at most {HOLD_MAX_S:g} s")
+    if node is not None and node not in inventory.nodes:
+        raise UsageError(f"there is no node {node!r}", remedy=f"one of {', '.join(inventory.nodes)}")
+    if kind in ("node-crash", "freeze", "partition") and node is None:
+        raise UsageError(f"{kind} needs --node")
+    if kind == "runner-kill" and model is None:
+        raise UsageError("runner-kill needs --model")
+    if kind == "partition" and len(inventory.nodes) < 2:
+        raise UsageError("a partition needs two nodes")
+    rest = tuple(name for name in inventory.nodes if name != node)
+    sides = ((node,), rest) if kind == "partition" and node is not None else None
+    aims = {"master-crash": "master", "runner-kill": f"a runner of {model}"}
+    return Planned(
+        index=BY_HAND,
+        kind=kind,
+        aim=aims.get(kind) or (split_text(*sides) if sides else f"node {node}"),
+        hold_s=0.0 if kind == "runner-kill" else hold_s,
+        gap_s=0.0,
+        nodes=(node,) if node is not None else tuple(inventory.nodes),
+        node=node,
+        model=model,
+        sides=sides,
+    )
+
+
+class _Shown:
+    """In place of a journal: prints what a fault goes through."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._clock = RunClock()
+        self._as_json = as_json
+        self._console = Console(highlight=False)
+        self.last: FaultChanged | None = None
+
+    def now(self) -> float:
+        return self._clock.now()
+
+    def write(self, record: AnyRecord) -> None:
+        if not isinstance(record, FaultChanged):
+            return
+        self.last = record
+        if self._as_json:
+            return
+        where = f" on {', '.join(record.nodes)}" if record.nodes else ""
+        why = f": {record.reason}" if record.reason else ""
+        text = f"{record.at_t:8.3f} s ± {record.at_error_s * 1000:.0f} ms  {record.state}{where}{why}"
+        self._console.print(text, markup=False)
+
+
+async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -> int:
+    console = Console(stderr=True, highlight=False)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False)
+
+    with Interrupt() as interrupt:
+        target = Exo()
+        try:
+            async with open_nodes(reach.inventory) as nodes:
+                await asyncio.gather(*(upload(conn) for conn in nodes.values()))
+                await refuse_live(nodes, inventory=reach.name)
+                ready = await rehearsed(nodes)
+                _refuse_unrehearsed(planned, ready)
+                await first_contact(nodes, yes=yes or reach.inventory.emulated is not None, say=say)
+                async with hold_locks(nodes, "by hand", say=say):
+                    context = AimContext(nodes=nodes, instances=lambda: _instances(target, nodes), rehearsed=ready)
+                    shown = _Shown(as_json=as_json)
+                    identity = Identity(run="by-hand", owner=default_owner())
+                    state = await Fault(planned, context, shown, identity).run(interrupt.event)
+        finally:
+            await target.close()
+        if as_json:
+            print(json.dumps(_told(state, shown.last)))
+        if interrupt.reason is not None:
+            return interrupt.exit_code
+        return EXIT_PASS if state == "healed" else EXIT_UNKNOWN
+
+
+def _refuse_unrehearsed(planned: Planned, ready: frozenset[str]) -> None:
+    """Before anybody is asked. Of a master crash the node is known only later; aiming refuses it then."""
+    if planned.kind in CRASHES and planned.node is not None and planned.node not in ready:
+        raise UsageError(f"{planned.node}: {NOT_REHEARSED}")
+
+
+async def _instances(target: Exo, nodes: Nodes) -> Sequence[InstanceView]:
+    """The instances by the first node's view, node ids mapped to the inventory's names by asking each node."""
+    urls = {name: conn.node.api for name, conn in nodes.items()}
+    ids = await asyncio.gather(*(target.node_id(url) for url in urls.values()), return_exceptions=True)
+    names = {found: name for name, found in zip(urls, ids, strict=True) if isinstance(found, str)}
+    first = next(iter(names.values()), next(iter(urls)))
+    return [
+        InstanceView(
+            instance_id=identity,
+            model=view["model"] or "",
+            runners={names[node]: runner for node, runner in view["runners"].items() if node in names},
+            port=view["port"],
+        )
+        for identity, view in (await target.instances(urls[first])).items()
+    ]
+
+
+def _told(state: FaultState, last: FaultChanged | None) -> dict[str, object]:
+    assert last is not None
+    return {
+        "kind": last.fault_kind,
+        "state": state,
+        "aim": last.aim,
+        "nodes": last.nodes,
+        "reason": last.reason,
+        "evidence": last.evidence,
+    }

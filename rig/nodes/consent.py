@@ -1,0 +1,54 @@
+"""First contact: which processes the rig may stop and kill, by pid, named before it is let loose on them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+
+from rig.errors import UsageError
+from rig.nodes.inspect import Inspection, inspect
+from rig.nodes.ssh import Nodes
+
+
+async def named_processes(nodes: Nodes) -> dict[str, list[str]]:
+    """Node → `pid start command` of every process that a fault may hit there now. Raises NodeError."""
+    hit = {name: conn for name, conn in nodes.items() if conn.node.faults}
+    seen = await asyncio.gather(*(inspect(conn, "tree") for conn in hit.values()))
+    return {one.node: _lines(one) for one in seen}
+
+
+def consent_text(named: dict[str, list[str]], nodes: Nodes) -> str:
+    """What the user is asked about. Pure."""
+    lines = ["Faults may stop or kill these processes, and what exo starts in their place, and cut these nodes off:"]
+    for name, processes in named.items():
+        ssh = nodes[name].node.ssh
+        lines.append(f"  {name} ({ssh.user + '@' if ssh.user else ''}{ssh.host})")
+        lines += [f"    {process[:160]}" for process in processes] or ["    (exo does not run there now)"]
+    spared = [name for name in nodes if name not in named]
+    if spared:
+        lines.append(f"  never: {', '.join(spared)} (`faults: false`)")
+    return "\n".join(lines)
+
+
+async def first_contact(
+    nodes: Nodes, *, yes: bool, say: Callable[[str], None], answer: Callable[[], str] | None = None
+) -> dict[str, list[str]]:
+    """Names the processes and asks, unless `yes`. Returns what was named, for the run's record.
+
+    Raises UsageError when the user declines, or when nobody can be asked.
+    """
+    named = await named_processes(nodes)
+    say(consent_text(named, nodes))
+    if yes:
+        return named
+    if answer is None and not sys.stdin.isatty():
+        raise UsageError("nobody can be asked: this is not a terminal", remedy="give --yes if that may be done")
+    said = await asyncio.to_thread(answer or (lambda: input("Go ahead? [y/N] ")))
+    if said.strip().lower() not in ("y", "yes"):
+        raise UsageError("nothing was done: you did not agree")
+    return named
+
+
+def _lines(seen: Inspection) -> list[str]:
+    return [f"{process.pid} {process.start} {process.command}" for process in seen.tree]
