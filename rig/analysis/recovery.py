@@ -15,6 +15,7 @@ from rig.analysis.trials import trials_of
 from rig.journal.records import AnyRecord, FaultChanged
 
 _EVERY: Final = 2000
+_LOOKS: Final = 30  # in the time of `sustained`, at most
 
 
 class RecoveryTracker:
@@ -32,6 +33,7 @@ class RecoveryTracker:
         self._entries: set[str] = set(settings.entries)
         self._pending: list[tuple[Fault, str]] = []
         self._since_check = 0
+        self._looked = (-2, 0.0)
 
     @property
     def models(self) -> list[str]:
@@ -67,9 +69,19 @@ class RecoveryTracker:
         heal_t = known.heal_t if known.heal_t is not None else known.closed_t
         if heal_t is None:
             return False if now >= known.struck_t + known.hold_s + self.settings.settle_s else None
-        if self._all_serve(known, known.struck_t, heal_t, now):
+        if self._worth_a_look(fault, heal_t, now) and self._all_serve(known, known.struck_t, heal_t, now):
             return True
         return False if now >= heal_t + self.settings.settle_s else None
+
+    def _worth_a_look(self, fault: int, heal_t: float, now: float) -> bool:
+        """Looking goes over every attempt since the strike: not before it can be true, and not all the time."""
+        looked_fault, looked_t = self._looked
+        if now < heal_t + self.settings.sustained_s:
+            return False
+        if looked_fault == fault and 0 <= now - looked_t < self.settings.sustained_s / _LOOKS:
+            return False
+        self._looked = (fault, now)
+        return True
 
     def steady(self, since_t: float, now: float) -> bool:
         """Whether every deployed model has served since then, the last `sustained` seconds without a failure."""

@@ -11,7 +11,7 @@ from rig.report.words import pace_line, stamp, unfinished_line
 
 def markdown(analysis: Analysis, verdict: Verdict) -> str:
     info = analysis.info
-    parts = [f"## {info.run}: {verdict.word}"]
+    parts = [f"## {_escape(info.run)}: {verdict.word}"]
     parts += [f"> **{line}**" for line in (stamp(analysis), unfinished_line(analysis)) if line]
     parts += [f"> {line}" for line in (pace_line(analysis),) if line]
     parts.append(f"Seed {info.seed}, rig {info.rig_version}{_revision(info.rig_revision)}, {info.wall_start_iso}.")

@@ -68,15 +68,23 @@ def request_timeline(records: Records, request: str, *, pace: float = 1.0) -> li
     """The request itself, its evidence, and what happened meanwhile. Raises UsageError if it is not there."""
     start: RequestStarted | None = None
     end: RequestEnded | None = None
+    strike: FaultChanged | None = None
     for record in records():
         if isinstance(record, RequestStarted) and record.id == request:
             start = record
         elif isinstance(record, RequestEnded) and record.id == request:
             end = record
             break
+        elif isinstance(record, FaultChanged) and record.state == "struck" and start is None:
+            strike = record
     if start is None:
         raise UsageError(f"there is no request {request!r} in this run", remedy="rig report lists the lost ones")
     head = _about(start, end)
+    if strike is not None:
+        where = ", ".join(strike.nodes) or strike.aim
+        head.append(
+            f"  the last strike before it: fault {strike.fault}, {strike.fault_kind} on {where} at {strike.at_t:.3f}"
+        )
     last_t = start.t + AFTER_S / pace if end is None else end.ended_t
     return [*head, *_lines(records(), start.t - 1.0, last_t + BEFORE_S / pace, start.entry)]
 

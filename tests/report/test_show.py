@@ -1,0 +1,124 @@
+"""`rig report` and `rig show` as commands: which run is meant, and the timelines."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rig.cli.report import report
+from rig.cli.show import show
+from rig.errors import JournalError, UsageError
+from rig.journal.records import LogLine, RequestEnded
+from rig.report.find import find_run
+from rig.report.timeline import MAX_LINES, fault_timeline, request_timeline
+from tests.analysis.generate import Shape, info_of, records_of, write_journal
+from tests.analysis.tape import Tape
+
+
+def test_a_run_is_found_by_path_by_name_and_as_the_last(sound_run: Path, lossy_run: Path, results: Path) -> None:
+    os.utime(sound_run / "run.json", (1, 1))
+    assert find_run("sound") == sound_run
+    assert find_run(str(lossy_run.resolve())) == lossy_run.resolve()
+    assert find_run("last") == lossy_run
+
+
+def test_a_run_that_is_not_there_says_what_is(sound_run: Path) -> None:
+    with pytest.raises(UsageError, match="sound"):
+        find_run("none-such")
+
+
+def test_no_run_at_all(results: Path) -> None:
+    with pytest.raises(UsageError, match="no run in results"):
+        find_run("last")
+
+
+def test_the_exit_code_of_a_report_is_the_verdict(
+    sound_run: Path, lossy_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report(run="sound") == 0
+    assert "sound: pass (exit code 0)" in capsys.readouterr().out
+    assert report(run="lossy", markdown=True) == 1
+    assert capsys.readouterr().out.startswith("## lossy: fail")
+
+
+def test_a_torn_last_line_is_dropped_and_the_rest_reported(sound_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = sound_run / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-9])
+    assert report(run="sound") == 3
+    assert "DID NOT FINISH" in capsys.readouterr().out
+
+
+def test_a_run_json_that_is_broken_is_an_error_of_the_journal(sound_run: Path) -> None:
+    (sound_run / "run.json").write_text("{")
+    with pytest.raises(JournalError, match=r"run\.json"):
+        report(run="sound")
+
+
+def test_the_timeline_of_a_fault(real_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert show(run="real", fault=1) == 0
+    text = capsys.readouterr().out
+    assert "fault 1: master-crash, aimed at node" in text
+    for state in ("planned", "leased", "struck", "holding", "healed"):
+        assert f"1 master-crash {state}" in text
+    assert "0 node-crash struck" not in text
+    assert "view      node-2 instances" in text
+    assert "completed until here" in text
+
+
+def test_the_timeline_of_a_lost_request(real_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shape = Shape(seed=4, lost_share=0.4)
+    lost = next(r for r in records_of(shape) if isinstance(r, RequestEnded) and r.outcome == "lost")
+    assert show(run="real", request=lost.id) == 0
+    text = capsys.readouterr().out
+    assert f"request {lost.id} (load" in text
+    assert "lost (truncated)" in text
+    assert "the last strike before it: fault 0, node-crash on node-" in text
+
+
+def test_without_a_fault_or_request_the_phases_and_faults(lossy_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert show(run="lossy") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("EMBEDDED CLUSTER")
+    assert sum(" fault " in line for line in lines) == 30
+    assert sum(" phase " in line for line in lines) == 3
+
+
+@pytest.mark.parametrize(("fault", "request_id"), [(99, None), (None, "x1"), (1, "x1")])
+def test_what_is_not_there_is_a_usage_error(lossy_run: Path, fault: int | None, request_id: str | None) -> None:
+    with pytest.raises(UsageError):
+        show(run="lossy", fault=fault, request=request_id)
+
+
+def test_a_request_without_an_end_and_the_tail_of_one_with() -> None:
+    tape = Tape()
+    open_one = tape.started(5)
+    cut = tape.error(6, 7, evidence="the server said: no | data: tail")
+    tape.add(
+        LogLine(t=6.5, node="node-1", at_t=6.4, at_error_s=0.1, text="its own log"),
+        LogLine(t=6.6, node="node-2", at_t=6.5, at_error_s=0.1, text="another's log"),
+    )
+    assert "no end line" in "\n".join(request_timeline(tape.records, open_one))
+    text = "\n".join(request_timeline(tape.records, cut))
+    assert "data: tail" in text
+    assert "its own log" in text
+    assert "another's log" not in text
+
+
+def test_a_timeline_is_bounded(results: Path) -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, 110)
+    for number in range(2000):
+        tape.error(101 + number / 1000, 102 + number / 1000)
+    lines = fault_timeline(tape.records, 0)
+    assert len(lines) <= MAX_LINES + 10
+    assert "cut at" in lines[-1]
+
+
+def test_a_journal_of_three_hours_reports_in_seconds(results: Path) -> None:
+    shape = Shape(duration_s=10_800, faults=68, requests=16_000, views=50_000, baseline_s=300)
+    write_journal(results / "long", info_of(shape, run="long"), records_of(shape))
+    before_s = os.times().user
+    assert report(run="long", as_json=True) == 0
+    assert os.times().user - before_s < 4.0  # about 1.1 s on an idle core
