@@ -35,6 +35,7 @@ class DeploymentsPosted:
         self._view = view
         self._vanished_s = vanished_s
         self._missing_since: dict[str, float] = {}
+        self._helped: dict[str, int] = {}  # how often posted again since it was last listed
 
     async def post_all(self) -> None:
         """At the start. Raises TargetError when a model cannot be deployed through any node."""
@@ -50,21 +51,31 @@ class DeploymentsPosted:
         while not stop.is_set():
             for model in self._models:
                 if self._vanished(model.model):
-                    self._say_vanished(model.model)
-                    await self._post(model, "vanished")
-                    self._missing_since.pop(model.model, None)
+                    await self._post_again(model)
             try:
                 async with asyncio.timeout(_LOOK_S):
                     await stop.wait()
             except TimeoutError:
                 continue
 
+    async def _post_again(self, model: Model) -> None:
+        """Said once for each time it vanishes; while it does not come back, each attempt goes through another node."""
+        attempt = self._helped.get(model.model, 0)
+        if attempt == 0:
+            self._say_vanished(model.model)
+        await self._post(model, "vanished", skip=attempt)
+        self._helped[model.model] = attempt + 1
+        self._missing_since.pop(model.model, None)
+
     def _vanished(self, model: str) -> bool:
+        """Whether no view has listed it for so long; twice as long after each vain attempt, up to eight times."""
         now = self._journal.now()
         if self._listed_somewhere(model):
             self._missing_since.pop(model, None)
+            self._helped.pop(model, None)
             return False
-        return now - self._missing_since.setdefault(model, now) >= self._vanished_s
+        patience_s = self._vanished_s * min(2 ** self._helped.get(model, 0), 8)
+        return now - self._missing_since.setdefault(model, now) >= patience_s
 
     def _listed_somewhere(self, model: str) -> bool:
         """True as well while no view tells: not known is not gone."""
@@ -88,11 +99,13 @@ class DeploymentsPosted:
             )
         )
 
-    async def _post(self, model: Model, reason: Literal["setup", "vanished"]) -> bool:
-        """Through the node whose view is best, then through the others."""
+    async def _post(self, model: Model, reason: Literal["setup", "vanished"], *, skip: int = 0) -> bool:
+        """Through the node whose view is best, then through the others; `skip` begins further on in that order."""
         best = self._view.best()
         detail = ""
-        for node in sorted(self._entries, key=lambda name: (name != best, self._view.reachable(name) is False)):
+        order = sorted(self._entries, key=lambda name: (name != best, self._view.reachable(name) is False))
+        first = skip % len(order)
+        for node in order[first:] + order[:first]:
             try:
                 posted = await self._target.deploy(self._entries[node], model.request())
             except TargetError as error:
