@@ -1,7 +1,7 @@
 """The API of a node: its open requests, and the commands it sends to the master.
 
-A request is *accepted* once the master has it. What ends it: its last token, an error from a runner, the end of its instance, a change of
-master, or (sound) a command that no master takes, and a minute without progress.
+A request is *accepted* once the master has it. What ends it: its last token, an error from a runner, the end of its
+instance, a change of master, or (sound) a command that no master takes, and a minute without progress.
 """
 
 from __future__ import annotations

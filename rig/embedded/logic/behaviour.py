@@ -1,7 +1,7 @@
 """How a node of the embedded cluster behaves: its timers, and a switch for each way in which it may misbehave.
 
-`sound()` ends every request with a result or an error and keeps every promise of the keeper. `exo_0_3_70()` has the flaws
-that were measured on exo 0.3.70. A defect is one field changed with `dataclasses.replace`.
+`sound()` ends every request with a result or an error and keeps every promise of the keeper. `exo_0_3_70()` has the
+flaws that were measured on exo 0.3.70. A defect is one field changed with `dataclasses.replace`.
 """
 
 from __future__ import annotations

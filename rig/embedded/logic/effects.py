@@ -22,7 +22,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class DropLink:
-    """Close the connection to `peer` at once, with all that is queued on it, and dial again. Answer with `link_down`."""
+    """Close the connection to `peer` at once, with all that is queued on it. Answer with `link_down`, and dial anew."""
 
     peer: str
     reason: str
@@ -43,7 +43,7 @@ class StartRunner:
 
 @dataclass(frozen=True, slots=True)
 class StopRunner:
-    """End a runner: kindly (SIGTERM, then SIGKILL after a second) or, with `kill`, by SIGKILL. Answer with `runner_exited`."""
+    """End a runner: SIGTERM, then SIGKILL after a second; with `kill` SIGKILL at once. Answer with `runner_exited`."""
 
     runner_id: str
     kill: bool = False
@@ -83,12 +83,13 @@ class StreamToken:
 class EndStream:
     """The request is over. What the client must see, by `how`:
 
-    finish       streamed: a last chunk with `text`, `finish_reason` and usage, `: generation_stats`, `[DONE]`; else the whole JSON
-    error_event  streamed only: `data: {"error": …}` with `message`, then `data: [DONE]`, then a clean end
-    abort        the connection breaks inside the body
-    clean_end    streamed only: the body ends cleanly, without finish reason or `[DONE]`
-    cut_json     not streamed only: valid JSON with the text so far and without finish reason
-    empty_body   not streamed only: 200 and no body
+    - finish: streamed: a last chunk with `text`, `finish_reason` and usage, `: generation_stats`, `[DONE]`; else the
+      whole JSON
+    - error_event: streamed only: `data: {"error": …}` with `message`, then `data: [DONE]`, then a clean end
+    - abort: the connection breaks inside the body
+    - clean_end: streamed only: the body ends cleanly, without finish reason or `[DONE]`
+    - cut_json: not streamed only: valid JSON with the text so far and without finish reason
+    - empty_body: not streamed only: 200 and no body
     """
 
     command_id: str

@@ -1,9 +1,10 @@
 """Links and elections: which peers live, and whose session this node is in.
 
-Any change in the set of living peers starts an election: every node votes for itself with what speaks for it, and `election_s` later
-takes the best of what it heard. In exo seniority decides (so that a resumed old master wins and brings its old state); in the sound
-behaviour the candidate that stayed in touch with most nodes does, and seniority only breaks ties. A peer is silent after
-`silence_low_s`..`silence_high_s` without a message; a closed connection is noticed at once.
+Any change in the set of living peers starts an election: every node votes for itself with what speaks for it, and
+`election_s` later takes the best of what it heard. In exo seniority decides (so that a resumed old master wins and
+brings its old state); in the sound behaviour the candidate that stayed in touch with most nodes does, and seniority
+only breaks ties. A peer is silent after `silence_low_s`..`silence_high_s` without a message; a closed connection is
+noticed at once.
 """
 
 from __future__ import annotations

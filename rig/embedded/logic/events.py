@@ -1,7 +1,8 @@
 """The events of a cluster's log: every change of its state is one of these, numbered by the master.
 
-Names and fields are exo's (snake_case, as `GET /events` shows them), but for `StateCarried`, with which a new master of the sound
-behaviour begins its log. Large values (a model card, the shards of an instance) are kept short here and written out in `views`.
+Names and fields are exo's (snake_case, as `GET /events` shows them), but for `StateCarried`, with which a new master
+of the sound behaviour begins its log. Large values (a model card, the shards of an instance) are kept short here and
+written out in `views`.
 """
 
 from __future__ import annotations
@@ -203,7 +204,7 @@ Event: TypeAlias = (
 
 
 class Entry(Struct, frozen=True):
-    """An event with where it came from: `seq` counts the events of node `origin` since its start. "" is the master itself."""
+    """An event and where it came from: `seq` counts what node `origin` said since its start; "" is the master."""
 
     origin: str
     seq: int

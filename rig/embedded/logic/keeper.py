@@ -1,9 +1,9 @@
 """The keeper: keeps an instance of every deployed model running. It lives in the master; its memory dies with it.
 
-Promises: nothing in the first `keeper_grace_s` of a master; at most one placement a step, a step a second, in order of
-deployment id; never a second instance of a model, whoever placed the first; one lost before it was ready waits
-10, 20, 40, 60, 60 s, one lost after at once; what does not fit says why (when the reason changes) and is tried again when nodes or
-links change and every 30 s; a placement on its way is waited for 30 s.
+Promises: nothing in the first `keeper_grace_s` of a master; at most one placement a step, a step a second, in order
+of deployment id; never a second instance of a model, whoever placed the first; one lost before it was ready waits 10,
+20, 40, 60, 60 s, one lost after at once; what does not fit says why (when the reason changes) and is tried again when
+nodes or links change and every 30 s; a placement on its way is waited for 30 s.
 """
 
 from __future__ import annotations

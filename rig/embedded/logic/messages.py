@@ -1,7 +1,7 @@
 """What the nodes of a cluster say to each other. A link carries them in order, or breaks.
 
-`encode`/`decode` are the wire form (msgpack). Events and commands carry the session (which master's reign) they belong to; a
-receiver in another session ignores them.
+`encode`/`decode` are the wire form (msgpack). Events and commands carry the session (which master's reign) they
+belong to; a receiver in another session ignores them.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ CommandKind: TypeAlias = Literal[
 
 
 class Command(Struct, frozen=True, tag="Command"):
-    """From an API to the master. Which fields count depends on `kind`; `target` is an instance, deployment or command id."""
+    """From an API to the master. Which fields count depends on `kind`; `target` is the id of what it is about."""
 
     session: Session
     command_id: str

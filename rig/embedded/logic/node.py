@@ -2,17 +2,18 @@
 
 A host (a real process, or a simulation) creates a `NodeLogic`, calls `start`, and then tells it what happens:
 
-- `link_up(now, peer)` when a connection to `peer` (a name) stands, `link_down(now, peer)` when it ended, for whatever reason. One
-  connection a pair of nodes carries both directions; a new one replaces an old one (`link_down`, then `link_up`). The host dials
-  peers without a link every `timers.redial_s`, each attempt with a time-out of its own, as attempts may be swallowed by a filter.
+  - `link_up(now, peer)` when a connection to `peer` (a name) stands, `link_down(now, peer)` when it ended, for
+    whatever reason. One connection a pair of nodes carries both directions; a new one replaces an old one
+    (`link_down`, then `link_up`). The host dials peers without a link every `timers.redial_s`, each attempt with a
+    time-out of its own, as attempts may be swallowed by a filter.
 - `receive(now, peer, message)` for each message, in order.
-- `runner_report(now, runner_id, report)` and `runner_exited(now, runner_id, signal)`, both at once when they happen. (That a death is
-  noticed late is the logic's business.)
+- `runner_report(now, runner_id, report)` and `runner_exited(now, runner_id, signal)`, both at once when they happen.
+  (That a death is noticed late is the logic's business.)
 - `chat`, `client_gone`, `create_deployment`, … for what clients ask of its API.
 - `tick(now)` at the latest when `next_deadline()` has come.
 
-Each call returns effects to be carried out in order. `now` is seconds on any monotonic clock of the node and never goes back. Hosts
-send keep-alives to waiting clients by themselves, every `timers.keepalive_s`, until `EndStream`.
+Each call returns effects to be carried out in order. `now` is seconds on any monotonic clock of the node and never
+goes back. Hosts send keep-alives to waiting clients by themselves, every `timers.keepalive_s`, until `EndStream`.
 
 Nothing here reads a clock, opens a socket or draws from a global random source.
 """
@@ -31,7 +32,7 @@ from rig.embedded.logic.behaviour import Behaviour, Timers
 from rig.embedded.logic.context import Context
 from rig.embedded.logic.effects import Effect, Exit, MasterLog, Send
 from rig.embedded.logic.election import Election
-from rig.embedded.logic.events import Entry, Event, NodeGatheredInfo
+from rig.embedded.logic.events import Entry, Event, NodeGatheredInfo, StateCarried
 from rig.embedded.logic.informer import Informer
 from rig.embedded.logic.master import Master
 from rig.embedded.logic.messages import (
@@ -62,7 +63,7 @@ _MAX_ROUNDS: Final = 16
 class NodeLogic:
     """`name`, `address` (for its API, as peers see it) and `peers` (names) are fixed; the node id is new each time."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - who it is and how it behaves, each said once at its creation
         self,
         name: str,
         address: str,
@@ -125,9 +126,7 @@ class NodeLogic:
         self._election.start(now)
         self._informer.start(now)
         self._ctx.out.log(f"Starting node {self.node_id}")
-        self._become_master(now, ClusterState(keep_dead_entries=self._ctx.behaviour.keep_dead_entries).carried(
-            instances=False, deployments=False
-        ))  # fmt: skip
+        self._become_master(now, StateCarried())
         self._ctx.out.log("Node elected Master - promoting self")
         return self._finish(now)
 

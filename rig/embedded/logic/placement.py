@@ -30,7 +30,7 @@ def placement_inputs(state: ClusterState) -> frozenset[Any]:
 
 
 def place(state: ClusterState, model: Model, *, sharding: str, instance_meta: str, min_nodes: int) -> tuple[str, ...]:
-    """Node ids in order of rank: the fewest nodes, then the fewest instances, then the most memory. Raises CannotPlace."""
+    """Node ids in order of rank: fewest nodes, then fewest instances, then most memory. Raises CannotPlace."""
     if instance_meta == "MlxJaccl":
         usable = {n: i for n, i in state.nodes.items() if "MlxMetal" in i.backends and i.rdma}
         if not usable:

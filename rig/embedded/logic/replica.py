@@ -1,7 +1,7 @@
 """This node's copy of the log and state of a session, and its own events on their way to the master.
 
-A master appends; a follower installs what the master sends. Own events are kept until they come back in the log, and sent again after
-a while or on a new link, so that none is lost while the session lasts.
+A master appends; a follower installs what the master sends. Own events are kept until they come back in the log, and
+sent again after a while or on a new link, so that none is lost while the session lasts.
 """
 
 from __future__ import annotations

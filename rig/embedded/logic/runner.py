@@ -26,8 +26,8 @@ class RunnerTimes(NamedTuple):
 class RunnerReport(NamedTuple):
     """What a runner tells its node.
 
-    `kind`: idle, connecting, connected, loading (n of total layers), loaded, warming_up, ready; for a task: prefill (n of total prompt
-    tokens), token (`text`), finish (`text` of the last token, `n` tokens in all, `finish_reason`).
+    `kind`: idle, connecting, connected, loading (n of total layers), loaded, warming_up, ready; for a task: prefill
+    (n of total prompt tokens), token (`text`), finish (`text` of the last token, `n` tokens in all, `finish_reason`).
     """
 
     kind: str

@@ -1,7 +1,8 @@
 """Several nodes under virtual time in one process: network, crashes, freezes, partitions and runners included.
 
-The simulation is a host for `NodeLogic` as a real process is one. Links behave as TCP connections do: in order, held back while the
-path is cut, broken at once when a process dies on an open path. A frozen node gets nothing until it is resumed, and then all of it.
+The simulation is a host for `NodeLogic` as a real process is one. Links behave as TCP connections do: in order, held
+back while the path is cut, broken at once when a process dies on an open path. A frozen node gets nothing until it is
+resumed, and then all of it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rig.embedded.logic.effects import (
     EndStream,
     Exit,
     Log,
+    MasterLog,
     RunnerCommand,
     Send,
     StartRunner,
@@ -34,6 +36,7 @@ from rig.embedded.logic.runner import RunnerLogic
 _HTTP_ERROR = 400
 _LEAST_WAIT_S = 0.0005  # a process does not wake more often
 _TRAVEL_S = 0.002
+_STOP_S = 0.05  # from asking a runner to end to its end
 
 
 @dataclass(slots=True)
@@ -288,16 +291,8 @@ class Simulation:
                 self._send(node, peer, message)
             case DropLink(peer):
                 self._drop(node, peer)
-            case StartRunner(runner_id, times=times):
-                node.runners[runner_id] = _Runner(RunnerLogic(times, self.now))
-                self._schedule_runner(node, runner_id)
-            case StopRunner(runner_id, kill):
-                self.at(self.now + 0.05, lambda: self._stop_runner(node, runner_id, kill=kill))
-            case RunnerCommand(runner_id, kind, task_id, prompt, tokens):
-                runner = node.runners.get(runner_id)
-                if runner is not None:
-                    runner.logic.command(self.now, kind, task_id, prompt, tokens)
-                    self._schedule_runner(node, runner_id)
+            case StartRunner() | StopRunner() | RunnerCommand():
+                self._to_runner(node, effect)
             case StreamToken(command_id):
                 if command_id in node.requests:
                     node.requests[command_id].tokens += 1
@@ -308,10 +303,22 @@ class Simulation:
                 node.log.append((self.now, text))
             case Exit():
                 self.at(self.now, lambda: self.crash(node.name))
-            case StreamPrefill():
+            case StreamPrefill() | MasterLog():
                 pass
-            case _:
-                pass  # the master's log file: nothing to do without files
+
+    def _to_runner(self, node: _Node, effect: StartRunner | StopRunner | RunnerCommand) -> None:
+        runner_id = effect.runner_id
+        match effect:
+            case StartRunner(times=times):
+                node.runners[runner_id] = _Runner(RunnerLogic(times, self.now))
+                self._schedule_runner(node, runner_id)
+            case StopRunner(kill=kill):
+                self.at(self.now + _STOP_S, lambda: self._stop_runner(node, runner_id, kill=kill))
+            case RunnerCommand(kind=kind, task_id=task_id, prompt_tokens=prompt, max_tokens=tokens):
+                runner = node.runners.get(runner_id)
+                if runner is not None:
+                    runner.logic.command(self.now, kind, task_id, prompt, tokens)
+                    self._schedule_runner(node, runner_id)
 
     # runners
 
@@ -342,8 +349,7 @@ class Simulation:
             return
         runner.tick_at = float("inf")
         for report in runner.logic.tick(self.now):
-            if node.logic is not None:
-                self._carry_out(node, node.logic.runner_report(self.now, runner_id, report))
+            self._carry_out(node, node.logic.runner_report(self.now, runner_id, report))
         if runner_id in node.runners:
             self._schedule_runner(node, runner_id)
 

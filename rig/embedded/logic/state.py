@@ -89,25 +89,12 @@ class ClusterState:
         match event:
             case ChunkGenerated():
                 pass
-            case NodeGatheredInfo(node_id, info):
-                self.nodes[node_id] = info
-                self.known[node_id] = info
-                self.last_seen[node_id] = now
-            case TaskCreated(task):
-                self.tasks[task.task_id] = task
-            case TaskStatusUpdated(task_id, status):
-                if task_id in self.tasks:
-                    self.tasks[task_id] = msgspec.structs.replace(self.tasks[task_id], status=status)
-            case TaskDeleted(task_id):
-                self.tasks.pop(task_id, None)
+            case NodeGatheredInfo() | NodeTimedOut() | TopologyEdgeCreated() | TopologyEdgeDeleted():
+                self._apply_topology(event, now)
+            case TaskCreated() | TaskStatusUpdated() | TaskDeleted():
+                self._apply_task(event)
             case RunnerStatusUpdated(runner_id, status):
                 self._apply_runner(runner_id, status)
-            case TopologyEdgeCreated(source, sink):
-                self.edges[source, sink] = event
-            case TopologyEdgeDeleted(source, sink):
-                self.edges.pop((source, sink), None)
-            case NodeTimedOut(node_id):
-                self._remove_node(node_id)
             case InstanceCreated(instance):
                 self._add_instance(instance)
             case InstanceDeleted(instance_id):
@@ -116,6 +103,31 @@ class ClusterState:
                 self._carry(event, now)
             case _:
                 self._apply_deployment(event)
+
+    def _apply_topology(
+        self, event: NodeGatheredInfo | NodeTimedOut | TopologyEdgeCreated | TopologyEdgeDeleted, now: float
+    ) -> None:
+        match event:
+            case NodeGatheredInfo(node_id, info):
+                self.nodes[node_id] = info
+                self.known[node_id] = info
+                self.last_seen[node_id] = now
+            case NodeTimedOut(node_id):
+                self._remove_node(node_id)
+            case TopologyEdgeCreated(source, sink):
+                self.edges[source, sink] = event
+            case TopologyEdgeDeleted(source, sink):
+                self.edges.pop((source, sink), None)
+
+    def _apply_task(self, event: TaskCreated | TaskStatusUpdated | TaskDeleted) -> None:
+        match event:
+            case TaskCreated(task):
+                self.tasks[task.task_id] = task
+            case TaskStatusUpdated(task_id, status):
+                if task_id in self.tasks:
+                    self.tasks[task_id] = msgspec.structs.replace(self.tasks[task_id], status=status)
+            case TaskDeleted(task_id):
+                self.tasks.pop(task_id, None)
 
     def _apply_deployment(
         self, event: DeploymentCreated | DeploymentPlaced | DeploymentPlacementFailed | DeploymentDeleted

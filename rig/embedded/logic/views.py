@@ -1,14 +1,14 @@
-"""What a node's API shows: `/state` and its sub-paths, `/deployments`, `/v1/models`, `/instance/previews`, `/events`, in exo's shapes.
+"""What a node's API shows, in exo's shapes: `/state`, `/deployments`, `/v1/models`, `/instance/previews`, `/events`.
 
-State and deployments are camelCase, events and previews' outer fields snake_case, as exo has them. `wall` turns a time on the
-node's monotonic clock into Unix seconds.
+State and deployments are camelCase, events and previews' outer fields snake_case, as exo has them. `wall` turns a
+time on the node's monotonic clock into Unix seconds.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, cast
 
@@ -67,7 +67,7 @@ def instance_json(instance: ev.Instance, models: Mapping[str, Model]) -> Json:
     hosts: Json = {}
     for node_id in instance.nodes:
         hosts[node_id] = [
-            {"ip": "0.0.0.0" if other == node_id else address, "port": instance.port}  # noqa: S104 - exo's own words
+            {"ip": "0.0.0.0" if other == node_id else address, "port": instance.port}
             for other, address in zip(instance.nodes, instance.addresses, strict=True)
         ]
     body: Json = {
@@ -196,7 +196,7 @@ def _tasks(replica: Replica, models: Mapping[str, Model], wall: Callable[[float]
 
 def _last_seen(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Json:
     def text(t: float) -> str:
-        return datetime.fromtimestamp(wall(t), timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return datetime.fromtimestamp(wall(t), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     return {n: text(t) for n, t in replica.state.last_seen.items()}
 
@@ -335,7 +335,7 @@ def models_json(models: Mapping[str, Model], created: int) -> Json:
 def previews(
     replica: Replica, models: Mapping[str, Model], model_id: str, new_id: Callable[[], str], port: int
 ) -> Json:
-    """`GET /instance/previews?model_id=…`: one for each sharding, kind and number of nodes. Unknown models have none."""
+    """`GET /instance/previews?model_id=…`: one for each sharding, kind and number of nodes."""
     model, state = models.get(model_id), replica.state
     found: list[Json] = []
     for sharding in ("Pipeline", "Tensor") if model is not None else ():
@@ -348,7 +348,7 @@ def previews(
     return {"previews": found}
 
 
-def _preview(  # noqa: PLR0913 - the coordinates of one cell of a table
+def _preview(
     state: ClusterState,
     models: Mapping[str, Model],
     model: Model,

@@ -1,7 +1,8 @@
 """The worker of a node: starts, connects, loads and warms up its runners, gives them tasks, notices their deaths.
 
-It takes one action per `plan_s`, from what the cluster's state says and from what its own runners report. The ranks of an instance on
-several nodes form a ring: it stands still while one of their nodes is silent, and breaks when a rank dies.
+It takes one action per `plan_s`, from what the cluster's state says and from what its own runners report. The ranks
+of an instance on several nodes form a ring: it stands still while one of their nodes is silent, and breaks when a
+rank dies.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ class Worker:
             self._output(now, runner, report)
 
     def exited(self, now: float, runner_id: str, signal: int | None) -> None:
-        """The death of a runner nobody asked for is noticed at the next poll; its ring's other ranks feel it at once."""
+        """A death nobody asked for is noticed at the next poll; the other ranks of its ring feel it at once."""
         runner = self._runners.get(runner_id)
         if runner is None or runner.exited:
             return

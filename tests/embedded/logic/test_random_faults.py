@@ -1,4 +1,4 @@
-"""Random faults under virtual time: what a sound cluster promises holds whatever happens, and a flawed one breaks it."""
+"""Random faults under virtual time: a sound cluster keeps its promises whatever happens, a flawed one does not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SETTLE_S = 60.0
 BOUND_S = (
     150.0  # a stopped node's clients wait for it (45 s), then at most a minute without progress, and some elections
 )
-SEEDS = range(24)
+SEEDS = range(10)
 
 
 @dataclass
@@ -115,6 +115,8 @@ class Scenario:
         masters = [n for n in sim.names if (logic := sim.logic(n)) is not None and logic.is_master]
         if kind == "master" and masters:
             kind, name = "crash", rng.choice(masters)
+        if kind == "crash" and not self._known_without(name):
+            kind = "runner"  # state lives in memory: with its last holder it is gone, soundly
         self.faults.append(f"{sim.now:.1f} {kind} {name} {hold:.1f}")
         match kind:
             case "crash":
@@ -135,6 +137,10 @@ class Scenario:
                 sim.at(sim.now + hold, sim.heal)
         self.last_fault_end = max(self.last_fault_end, sim.now + hold)
         sim.at(sim.now + rng.choice((rng.uniform(0.5, 8.0), rng.uniform(20.0, 90.0))), self._fault)
+
+    def _known_without(self, name: str) -> bool:
+        others = [logic for n in self.sim.names if n != name and (logic := self.sim.logic(n)) is not None]
+        return any(len(logic.state.deployments) == len(MODELS) for logic in others)
 
     def overdue(self) -> list[Request]:
         """Requests that are open after the bound, or took longer than it."""
@@ -169,15 +175,13 @@ def test_sound_cluster_under_random_faults(seed: int) -> None:
     after = [sim.chat(n, ChatRequest(m, streamed=True, max_tokens=2)) for n in sim.names for m in MODELS]
     sim.run_until(sim.now + 10.0)
     assert {r.how for r in after} == {"finish"}, ([(r.node, r.model, r.how) for r in after], story)
-    views = [
-        (set(logic.state.instances), set(logic.state.deployments), set(logic.state.nodes), logic.session)
-        for n in sim.names
-        if (logic := sim.logic(n)) is not None
-    ]
+    nodes = [logic for n in sim.names if (logic := sim.logic(n)) is not None]
+    assert len(nodes) == len(sim.names)
+    views = [(set(n.state.instances), set(n.state.deployments), set(n.state.nodes), n.session) for n in nodes]
     assert all(v == views[0] for v in views), story
-    assert len(views) == len(sim.names)
-    assert len(views[0][2]) == len(sim.names)
-    assert sum(logic.is_master for n in sim.names if (logic := sim.logic(n)) is not None) == 1
+    assert views[0][2] == {n.node_id for n in nodes}, story
+    assert [n.node_id for n in nodes if n.is_master] == [views[0][3].master], story
+    assert {d.model_id for d in nodes[0].state.deployments.values()} == set(MODELS), story
 
 
 def test_flawed_cluster_loses_requests_in_each_way() -> None:
