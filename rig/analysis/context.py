@@ -19,7 +19,9 @@ class Context:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.faults = FaultLog()
-        self.windows = Windows(self.faults, tolerance_s=settings.tolerance_s, settle_s=settings.settle_s)
+        self.windows = Windows(
+            self.faults, tolerance_s=settings.tolerance_s, settle_s=settings.settle_s, unseen_s=2 * settings.sustained_s
+        )
         self.sightings = Sightings()
         self.stalls = Stalls(settings.pace)
         self.unwedged: dict[int, list[Unwedged]] = {}

@@ -13,7 +13,7 @@ from rig.analysis.faults import CRASHES, Fault, strike_of
 from rig.analysis.outage import Outage, Trial, outage
 from rig.analysis.serving import Serving, compare
 from rig.analysis.sightings import hosts
-from rig.analysis.trials import touches, trials_of
+from rig.analysis.trials import stalled_long, touches, trials_of
 from rig.journal.records import FaultKind
 
 Class: TypeAlias = Literal["survived", "replaced", "unaffected", "not recovered", "censored", "unknown"]
@@ -66,9 +66,7 @@ def decide(
     rescue_t = min((u.started_t for u in context.unwedged.get(fault.number, ())), default=None)
     seen_t = until_t if rescue_t is None else min(until_t, rescue_t)
     trials = trials_of(attempts, context, fault, strike_t, entries)
-    found = outage(
-        trials, strike_t=strike_t, heal_t=seen_t if heal_t is None else heal_t, until_t=seen_t, quiet_s=quiet_s
-    )
+    found = _without_the_next_ones(trials, strike_t, seen_t if heal_t is None else heal_t, seen_t, quiet_s)
     end_t = seen_t if found.sustained is None else found.sustained.ended_t
     serving = _serving(fault, model, attempts, context, found, min(end_t + quiet_s, seen_t))
     overdue = heal_t is not None and seen_t - heal_t >= context.settings.settle_s
@@ -94,7 +92,7 @@ def decide(
         sustained_s=_since(from_t, sustained_t),
         sustained_from_strike_s=_since(strike_t, sustained_t),
         at_least_s=max(seen_t - from_t, 0.0),
-        outage_s=0.0 if recovery_class == "unaffected" else max(end_t - strike_t, 0.0),
+        outage_s=_outage(found, recovery_class, strike_t, seen_t),
         silence_s=found.silence_s,
         resolution_s=found.resolution_s,
         error_s=fault.struck_error_s + (0.0 if fault.kind == "runner-kill" else fault.healed_error_s),
@@ -108,8 +106,43 @@ def decide(
     )
 
 
+def _without_the_next_ones(
+    trials: Sequence[Trial], strike_t: float, heal_t: float, seen_t: float, quiet_s: float
+) -> Outage:
+    """The outage, leaving to the next fault what that one may have stopped.
+
+    A request that stalled shortly before the next strike, was in flight at it, and was ended by a deadline later, may
+    have been stopped by either. It is this fault's if it stalled before the heal or in the outage that the others show.
+    """
+    doubtful = [t.attempt is not None and not t.attempt.ok and _straddles(t.attempt, seen_t, quiet_s) for t in trials]
+    others = [trial for trial, doubt in zip(trials, doubtful, strict=True) if not doubt]
+    shown = outage(others, strike_t=strike_t, heal_t=heal_t, until_t=seen_t, quiet_s=quiet_s)
+    if shown.sustained is not None:
+        limit_t = max(shown.sustained.ended_t, heal_t)
+    else:
+        limit_t = seen_t if shown.failures else heal_t
+    kept = [
+        trial
+        for trial, doubt in zip(trials, doubtful, strict=True)
+        if not doubt or (trial.failed_t is not None and trial.failed_t <= limit_t)
+    ]
+    return outage(kept, strike_t=strike_t, heal_t=heal_t, until_t=seen_t, quiet_s=quiet_s)
+
+
+def _straddles(attempt: Attempt, next_t: float, sustained_s: float) -> bool:
+    in_flight = attempt.by_deadline and attempt.outcome == "lost" and attempt.stalled_t < next_t <= attempt.ended_t
+    return in_flight and not stalled_long(attempt, next_t, sustained_s)
+
+
 def _since(from_t: float, at_t: float | None) -> float | None:
     return None if at_t is None else at_t - from_t
+
+
+def _outage(found: Outage, recovery_class: Class, strike_t: float, seen_t: float) -> float:
+    """From the strike until it served for good; as long as it was watched where it did not."""
+    if recovery_class == "unaffected":
+        return 0.0
+    return max((seen_t if found.restored_t is None else found.restored_t) - strike_t, 0.0)
 
 
 def _class(found: Outage, serving: Serving, *, hopeless: bool) -> Class:

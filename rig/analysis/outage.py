@@ -31,12 +31,14 @@ class Outage:
 
     `served`: the first success that was started after the heal. `sustained`: the first such success after which
     nothing failed for `quiet_s`, proved by a further success in that time. `quiet`: nothing failed at all, and
-    something succeeded. `failures` up to `sustained` (or all), `late_failures` after its quiet time.
+    something succeeded. `restored_t`: the end of the first success after the last failure before `sustained`, which may
+    have come before the heal. `failures` up to `sustained` (or all), `late_failures` after its quiet time.
     """
 
     served: Trial | None
     sustained: Trial | None
     quiet: bool
+    restored_t: float | None
     failures: int
     late_failures: int
     resolution_s: float
@@ -63,6 +65,7 @@ def outage(trials: Sequence[Trial], *, strike_t: float, heal_t: float, until_t: 
         served=served,
         sustained=sustained,
         quiet=not failed and enough,
+        restored_t=None if sustained is None else min(t.ended_t for t in good if t.ended_t >= failed[kept - 1]),
         failures=kept,
         late_failures=len(failed) - kept,
         resolution_s=resolution(trials, heal_t, end_t if served is None else max(served.ended_t, end_t)),

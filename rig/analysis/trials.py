@@ -51,7 +51,7 @@ def touches(attempt: Attempt, fault: Fault, span_end_t: float, sustained_s: floa
     strike_t = strike_of(fault)
     if attempt.ended_t < strike_t - fault.struck_error_s or attempt.stalled_t > span_end_t:
         return False
-    return not (attempt.by_deadline and attempt.outcome == "lost" and _stalled_long(attempt, strike_t, sustained_s))
+    return not (attempt.by_deadline and attempt.outcome == "lost" and stalled_long(attempt, strike_t, sustained_s))
 
 
 def _moment(attempt: Attempt, context: Context, since_t: float, early_t: float) -> float:
@@ -59,7 +59,7 @@ def _moment(attempt: Attempt, context: Context, since_t: float, early_t: float) 
     failed_t = attempt.failed_t
     if failed_t >= since_t:
         return failed_t
-    if failed_t < early_t and _stalled_long(attempt, since_t, context.settings.sustained_s):
+    if failed_t < early_t and stalled_long(attempt, since_t, context.settings.sustained_s):
         return failed_t
     return since_t
 
@@ -70,9 +70,10 @@ def _counts(attempt: Attempt, context: Context, loaded: _Loaded, *, all_hit: boo
     return all_hit or not (context.windows.own_node(attempt) or context.windows.rejoining(attempt))
 
 
-def _stalled_long(attempt: Attempt, strike_t: float, sustained_s: float) -> bool:
-    """It had stopped well before the strike. One that is not streamed cannot be seen to have stopped."""
-    return attempt.streamed and attempt.stalled_t < strike_t - sustained_s
+def stalled_long(attempt: Attempt, strike_t: float, sustained_s: float) -> bool:
+    """It had stopped well before the strike. One that is not streamed shows no progress: twice as long is granted."""
+    granted_s = sustained_s if attempt.streamed else 2 * sustained_s
+    return attempt.stalled_t < strike_t - granted_s
 
 
 class _Loaded:

@@ -3,7 +3,7 @@
 Own node: a request counts as the own node's when a fault on its entry node's exo process, or on the clients' path to
 it, was in force at some time between the request's start and its last progress + 1 s (divided by the pace). Partitions
 between peers and killed runners never make it so. A request that is not streamed shows no progress: it is taken to have
-progressed until the first strike after its start.
+progressed until the first strike after its start, if that came within twice `sustained` (30 s).
 """
 
 from __future__ import annotations
@@ -72,9 +72,10 @@ class Rejoins:
 class Windows:
     """Own-node windows of every node, from the faults and from what the rig restarted itself."""
 
-    def __init__(self, faults: FaultLog, *, tolerance_s: float, settle_s: float) -> None:
+    def __init__(self, faults: FaultLog, *, tolerance_s: float, settle_s: float, unseen_s: float) -> None:
         self._faults = faults
         self._tolerance_s = tolerance_s
+        self._unseen_s = unseen_s
         self._unwedged: dict[str, list[Window]] = {}
         self.rejoins = Rejoins(settle_s)
 
@@ -107,4 +108,5 @@ class Windows:
         strikes = self._faults.strikes
         after = bisect_left(strikes, attempt.started_t)
         first = strikes[after] if after < len(strikes) else math.inf
-        return min(max(first, attempt.started_t + self._tolerance_s), attempt.ended_t)
+        reached_t = first if first <= attempt.started_t + self._unseen_s else attempt.started_t
+        return max(reached_t, attempt.started_t + self._tolerance_s)

@@ -35,6 +35,15 @@ def test_a_success_that_was_sent_before_the_heal_is_none() -> None:
     assert found.served is trials[2]
 
 
+def test_what_serves_for_good_before_the_heal_is_restored_by_then() -> None:
+    trials = [bad(101, 101.1), ok(101, 101.2), bad(102, 102.4), ok(102, 103), *steady(103, 160)]
+    found = outage(trials, strike_t=100, heal_t=120, until_t=160, quiet_s=15)
+    assert found.restored_t == 103
+    assert found.served is not None
+    assert found.served.started_t == 120
+    assert found.sustained is found.served
+
+
 def test_everybody_is_reset_three_seconds_after_the_first_success() -> None:
     trials = [bad(101, 101.1), ok(110, 110.2), ok(111, 111.2), bad(110.5, 113.2), bad(113, 113.3), *steady(125, 200)]
     found = outage(trials, strike_t=100, heal_t=105, until_t=200, quiet_s=15)

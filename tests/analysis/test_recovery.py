@@ -259,6 +259,38 @@ def test_a_hung_request_of_an_earlier_fault_does_not_touch_the_next() -> None:
     assert [(lost.id, lost.fault) for lost in analysis.requests.listed] == [(name, 0)]
 
 
+def test_a_request_that_the_next_strike_stopped_does_not_touch_the_fault_before() -> None:
+    tape = Tape()
+    tape.steady(80, 200)
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.fault(1, "runner-kill", 200, 200)
+    name = tape.lost(195, 319, "hung", last_progress_t=199.8)  # its last token came just before the second strike
+    waiting = tape.lost(197, 317, "hung")  # and this one had none yet
+    tape.steady(206, 400)
+    tape.end(400)
+    analysis = tape.analyse()
+    assert {r.fault: (r.recovery_class, r.failures) for r in analysis.recoveries} == {
+        0: ("unaffected", 0),
+        1: ("unknown", 2),
+    }
+    assert {lost.id: lost.fault for lost in analysis.requests.listed} == {name: 1, waiting: 1}
+
+
+def test_a_request_that_hung_since_the_fault_before_does_not_touch_the_next() -> None:
+    tape = Tape()
+    tape.steady(80, 100)
+    tape.fault(0, "master-crash", 100, 105, hit=("node-3",))
+    tape.error(110, 110.1)
+    name = tape.lost(101, 221, "hung")
+    tape.steady(120, 200)
+    tape.fault(1, "runner-kill", 200, 200)
+    tape.steady(200.5, 400)
+    tape.end(400)
+    analysis = tape.analyse()
+    assert {r.fault: r.recovery_class for r in analysis.recoveries} == {0: "unknown", 1: "unaffected"}
+    assert {lost.id: lost.fault for lost in analysis.requests.listed} == {name: 0}
+
+
 def test_live_decision_follows_the_journal() -> None:
     tape = Tape(models=(A, B))
     tape.fault(0, "freeze", 100, 110, hit=("node-3",))

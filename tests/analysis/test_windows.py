@@ -60,10 +60,12 @@ def test_not_streamed_it_may_have_progressed_until_the_first_strike() -> None:
     tape.fault(0, "freeze", 100, 110, hit=("node-1",))
     tape.fault(1, "freeze", 200, 210, hit=("node-2",))
     tape.lost(90, 300, "hung", streamed=False)  # the first strike after its start is on its own node
-    tape.lost(150, 400, "hung", streamed=False)  # … on another
+    tape.lost(180, 400, "hung", streamed=False)  # … on another
+    tape.lost(60, 300, "hung", streamed=False)  # had hung for long when its own node was struck
+    tape.lost(90, 95, "truncated", streamed=False, last_progress_t=95)  # its end was seen, before the strike
     tape.end(500)
     total = tape.analyse().requests.total
-    assert (total.lost, total.lost_own_node) == (2, 1)
+    assert (total.lost, total.lost_own_node) == (4, 1)
 
 
 def test_the_error_of_the_clocks_widens_the_window() -> None:

@@ -26,7 +26,7 @@ def deployments_outlive_master(analysis: Analysis) -> Answer:
     crashes = sum(fault.effective for fault in analysis.faults if fault.kind == "master-crash")
     if not crashes:
         return Answer("not-exercised", "no master was killed")
-    return Answer("pass", f"none vanished over {crashes} kills of a master")
+    return Answer("pass", f"none vanished; masters killed: {crashes}")
 
 
 CHECKS = [
