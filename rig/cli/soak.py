@@ -1,4 +1,4 @@
-"""`rig soak`: the files, the cluster, the nodes, the consent; then the run; then the report and the exit code."""
+"""`rig soak`: the files, the nodes, the run, the report, the exit code."""
 
 from __future__ import annotations
 
@@ -15,19 +15,15 @@ import uvloop
 from rich.console import Console
 
 from rig.cli.live import watching
+from rig.cli.ready import Preparation, Ready
 from rig.clock import RunClock
 from rig.config.inventory import Inventory
 from rig.config.plan import Plan
 from rig.config.read import load_all
 from rig.config.workload import Workload
-from rig.embedded.cluster import Cluster, start_cluster
 from rig.errors import EXIT_UNKNOWN
-from rig.injection.lease import refuse_live
 from rig.journal.run import RUN_FILE, new_run_folder, write_run
 from rig.journal.write import Journal
-from rig.nodes.lock import Locks, default_owner, hold_locks
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import Nodes, open_nodes
 from rig.observe.exo import Exo
 from rig.report.console import print_report
 from rig.report.json import report_json
@@ -93,74 +89,57 @@ def soak(
 
 
 async def _soak(wanted: Wanted, inventory: Inventory, workload: Workload, plan: Plan) -> int | None:
-    """The run itself. Returns the exit code of an interruption, None without one."""
+    """Returns the exit code of an interruption, None without one."""
     halt, console = Halt(), Console(stderr=True, highlight=False)
+    preparation = Preparation(
+        name=wanted.inventory,
+        inventory=inventory,
+        plan=plan,
+        run=wanted.folder.name,
+        cluster_folder=wanted.folder.absolute() / CLUSTER_FOLDER,
+        yes=wanted.yes,
+        halt=halt,
+        say=lambda text: console.print(text, markup=False, soft_wrap=True),
+    )
     with Interrupt() as interrupt:
         relay = asyncio.create_task(_relay(interrupt, halt))
         try:
             async with AsyncExitStack() as stack:
-                ready = await _or_halt(halt, _prepare(stack, wanted, inventory, halt, console))
+                ready = await _or_halt(halt, preparation.ready(stack))
                 if ready is not None:
-                    settings = paced(
-                        inventory=ready.inventory,
-                        workload=workload,
-                        plan=plan,
-                        length_s=wanted.length_s,
-                        seed=wanted.seed,
-                        folder=wanted.folder,
-                        owner=ready.owner,
-                        pids_allowed=ready.pids,
-                    )
-                    await _run(settings, ready.nodes, halt, console)
+                    await _run(_settings(wanted, ready, workload, plan), ready, halt, console)
         finally:
             relay.cancel()
             if not wanted.keep_cluster:
-                shutil.rmtree(wanted.folder / CLUSTER_FOLDER, ignore_errors=True)
+                shutil.rmtree(preparation.cluster_folder, ignore_errors=True)
         return None if interrupt.reason is None else interrupt.exit_code
 
 
-@dataclass(frozen=True)
-class Ready:
-    inventory: Inventory  # with nodes
-    nodes: Nodes
-    owner: str
-    pids: dict[str, list[str]]
-
-
-async def _prepare(stack: AsyncExitStack, wanted: Wanted, inventory: Inventory, halt: Halt, console: Console) -> Ready:
-    """Everything that must hold before the first request: the nodes answer, are sound, free, ours, and may be hit."""
-    name = wanted.inventory
-    if inventory.embedded is not None:
-        spec = inventory.embedded
-        console.print(f"starting an embedded cluster: {spec.nodes} nodes, {spec.behaviour}, pace {spec.pace:g}")
-        cluster = await stack.enter_async_context(start_cluster(spec, wanted.folder.absolute() / CLUSTER_FOLDER))
-        inventory, name = cluster.inventory, str(cluster.folder / "inventory.yaml")
-        lost = asyncio.create_task(_lost(cluster, halt))
-        stack.callback(lost.cancel)
-    nodes = await stack.enter_async_context(open_nodes(inventory))
-    await asyncio.gather(*(upload(conn) for conn in nodes.values()))
-    await refuse_live(nodes, inventory=name)
-    owner = default_owner()
-    locks = await stack.enter_async_context(
-        hold_locks(nodes, wanted.folder.name, owner=owner, say=console.print)
+def _settings(wanted: Wanted, ready: Ready, workload: Workload, plan: Plan) -> SoakSettings:
+    return paced(
+        inventory=ready.inventory,
+        workload=workload,
+        plan=plan,
+        length_s=wanted.length_s,
+        seed=wanted.seed,
+        folder=wanted.folder,
+        owner=ready.owner,
+        pids_allowed=ready.pids,
     )
-    keeping = asyncio.create_task(_locks_lost(locks, halt))
-    stack.callback(keeping.cancel)
-    return Ready(inventory, nodes, owner, {})
 
 
-async def _run(settings: SoakSettings, nodes: Nodes, halt: Halt, console: Console) -> None:
+async def _run(settings: SoakSettings, ready: Ready, halt: Halt, console: Console) -> None:
     clock = RunClock()
     info = describe(settings, clock, dict.fromkeys(settings.inventory.nodes))
     write_run(settings.folder, info)
     journal = Journal(settings.folder, clock)
     target = Exo()
-    run = SoakRun(settings, info, nodes, target, journal, halt)
     try:
+        run = SoakRun(settings, info, ready.nodes, target, journal, halt, rehearsed=ready.rehearsed)
         async with watching(run, console):
             ended = await run.run()
         if ended.detail:
-            console.print(f"{ended.reason}: {ended.detail}", markup=False)
+            console.print(f"{ended.reason}: {ended.detail}", markup=False, soft_wrap=True)
     finally:
         await target.close()
         journal.close()
@@ -170,16 +149,6 @@ async def _relay(interrupt: Interrupt, halt: Halt) -> None:
     await interrupt.event.wait()
     assert interrupt.reason is not None
     halt.call(interrupt.reason)
-
-
-async def _lost(cluster: Cluster, halt: Halt) -> None:
-    await cluster.lost.wait()
-    halt.call("failed", f"the embedded cluster ended by itself: {cluster.lost_reason()}")
-
-
-async def _locks_lost(locks: Locks, halt: Halt) -> None:
-    await locks.lost.wait()
-    halt.call("aborted", f"a lock on a node was lost: {locks.reason}")
 
 
 async def _or_halt(halt: Halt, work: Coroutine[Any, Any, _T]) -> _T | None:

@@ -41,7 +41,15 @@ class SoakRun:
     """Built once per run; `await run()` gives the reason it ended. Attributes may be read for a live view."""
 
     def __init__(
-        self, settings: SoakSettings, info: RunInfo, nodes: Nodes, target: Target, journal: Journal, halt: Halt
+        self,
+        settings: SoakSettings,
+        info: RunInfo,
+        nodes: Nodes,
+        target: Target,
+        journal: Journal,
+        halt: Halt,
+        *,
+        rehearsed: frozenset[str],
     ) -> None:
         self.settings = settings
         self.journal = journal
@@ -86,7 +94,7 @@ class SoakRun:
         self.injector = Injector(
             plan=settings.plan,
             schedule=draw(settings.plan, settings.inventory, settings.models, settings.seed),
-            context=AimContext(nodes=nodes, instances=self._instances),
+            context=AimContext(nodes=nodes, instances=self._instances, rehearsed=rehearsed),
             journal=journal,
             identity=identity,
             recovered=self.recovering,
