@@ -44,6 +44,7 @@ class RequestOpened(Entry, frozen=True, kw_only=True, tag="request"):
     response: str
     model: str
     streamed: bool
+    request: str = ""  # what the client called it, in `x-request-id`
 
 
 class RequestClosed(Entry, frozen=True, kw_only=True, tag="request_end"):
@@ -55,6 +56,7 @@ class RequestClosed(Entry, frozen=True, kw_only=True, tag="request_end"):
     tokens: int = 0  # content-bearing chunks handed to the connection (for a body that is not streamed: in the body)
     last_token_t: float | None = None
     message: str = ""
+    request: str = ""
 
 
 class ProcessStarted(Entry, frozen=True, kw_only=True, tag="process"):

@@ -166,7 +166,8 @@ class _Attempt:
         limits = self._call.limits
         connect_s = min(limits.connect_s, limits.total_s)
         extensions: dict[str, Any] = {"timeout": {"connect": connect_s}, "exchange": self._follow}
-        return httpx.Request("POST", self._call.url, headers=_HEADERS, content=self._call.body(), extensions=extensions)
+        headers = {**_HEADERS, "x-request-id": self._call.id}  # to find it in the server's own account
+        return httpx.Request("POST", self._call.url, headers=headers, content=self._call.body(), extensions=extensions)
 
     def _follow(self, exchange: Exchange) -> None:
         self._marks = exchange.marks

@@ -24,6 +24,7 @@ from rig.embedded.logic.models import STOCK_MODELS
 MAX_BODY_BYTES = 4 << 20
 SHARDINGS = ("Pipeline", "Tensor")
 METAS = ("MlxRing", "MlxJaccl")
+REQUEST_ID = "x-request-id"
 DEFAULT_MAX_TOKENS = 32
 CHARS_PER_TOKEN = 4
 AWAIT_POLL_S = 0.5
@@ -193,9 +194,10 @@ class Api:
         transport = request.transport
         if transport is None:
             raise web.HTTPBadRequest
-        stream = self.host.chat(wanted, lambda command_id: self._stream(transport, wanted, command_id))
+        name = request.headers.get(REQUEST_ID, "")[:64]
+        stream = self.host.chat(wanted, lambda command_id: self._stream(transport, wanted, command_id, name))
         if isinstance(stream, Reply):
-            self._note_refusal(stream, wanted.model)
+            self._note_refusal(stream, wanted.model, name)
             return answer(stream)
         try:
             response = await begin(request, streamed=wanted.streamed)
@@ -206,7 +208,7 @@ class Api:
             if stream.left():
                 self.host.client_gone(stream.command_id)
 
-    def _stream(self, transport: asyncio.BaseTransport, wanted: ChatRequest, command_id: str) -> ChatStream:
+    def _stream(self, transport: asyncio.BaseTransport, wanted: ChatRequest, command_id: str, name: str) -> ChatStream:
         return ChatStream(
             cast("asyncio.Transport", transport),
             settings=self.host.settings,
@@ -214,9 +216,10 @@ class Api:
             command_id=command_id,
             model=wanted.model,
             streamed=wanted.streamed,
+            request=name,
         )
 
-    def _note_refusal(self, reply: Reply, model: str) -> None:
+    def _note_refusal(self, reply: Reply, model: str, name: str) -> None:
         ledger = self.host.ledger
         ledger.write(
             RequestClosed(
@@ -226,6 +229,7 @@ class Api:
                 end="error",
                 status=reply.status,
                 message=model,
+                request=name,
             )
         )
 

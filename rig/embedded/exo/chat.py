@@ -65,7 +65,9 @@ class ChatStream:
         command_id: str,
         model: str,
         streamed: bool,
+        request: str,
     ) -> None:
+        self.request = request
         self.transport = transport
         self.node = settings.name
         self.ledger = ledger
@@ -87,7 +89,11 @@ class ChatStream:
             + json.dumps(self._head, separators=(",", ":")).encode()[:-1]
             + b',"choices":[{"index":0,"delta":{"role":"assistant","content":'
         )
-        ledger.write(RequestOpened(t=ledger.now(), node=self.node, response=command_id, model=model, streamed=streamed))
+        ledger.write(
+            RequestOpened(
+                t=ledger.now(), node=self.node, response=command_id, model=model, streamed=streamed, request=request
+            )
+        )
 
     def open(self) -> None:
         """The headers are out: send what has come meanwhile, beginning with the first keep-alive."""
@@ -216,6 +222,7 @@ class ChatStream:
                 tokens=self.tokens,
                 last_token_t=self._last_token_t,
                 message=message,
+                request=self.request,
             )
         )
 
