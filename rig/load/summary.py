@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from rich.table import Table
+from rich.text import Text
 
 from rig.load.tally import Spread, Tally
 
@@ -61,7 +62,7 @@ def summary_tables(tally: Tally, *, url: str, model: str) -> list[Table]:
 
 
 def _outcomes(tally: Tally, title: str) -> Table:
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(title), title_justify="left")
     table.add_column("requests")
     table.add_column("", justify="right")
     rows = {
@@ -99,7 +100,7 @@ def _reasons(tally: Tally) -> Table:
     table.add_column("requests", justify="right")
     table.add_column("why")
     for reason, count in tally.reasons.most_common(10):
-        table.add_row(str(count), reason)
+        table.add_row(str(count), Text(reason))  # as it is: brackets in it are no markup
     return table
 
 

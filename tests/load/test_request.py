@@ -10,6 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
+import httpx
 import pytest
 import uvloop
 
@@ -17,7 +18,7 @@ from rig.errors import JournalError
 from rig.journal.records import RequestEnded, RequestStarted
 from rig.load.deadlines import GRACE_S, Limits
 from rig.load.request import perform
-from rig.load.transport import LoadTransport
+from rig.load.transport import MAX_UNREAD_BYTES, Exchange, LoadTransport
 from tests.load.calls import LIMITS, call
 from tests.load.conftest import Recorded
 from tests.load.servers import (
@@ -252,8 +253,17 @@ async def test_a_flood_is_read_no_faster_than_it_is_understood(recorded: Recorde
             await client.send(chunk(b": " + b"x" * 500_000 + b"\n\n"))
         await client.send(token() + FINISH + DONE + END)
 
-    ended = await ask(recorded, script, limits=Limits(1, 5, 10))
-    assert (ended.outcome, ended.tokens) == ("completed", 1)
+    exchanges: list[Exchange] = []
+    async with serving(script) as server:
+        transport = LoadTransport(recorded.journal.now)
+        request = httpx.Request("POST", call(server.url).url, content=b"{}", extensions={"exchange": exchanges.append})
+        response = await transport.handle_async_request(request)
+        await until(lambda: sum(len(data) for _, data in exchanges[0].arrived) > MAX_UNREAD_BYTES)
+        await asyncio.sleep(0.2)
+        assert sum(len(data) for _, data in exchanges[0].arrived) < 2 * MAX_UNREAD_BYTES, "of 20 MB"
+        size = sum([len(data) async for data in response.aiter_raw()])
+        await response.aclose()
+    assert size > 40 * 500_000
 
 
 async def test_a_cancelled_request_has_a_start_and_no_end(recorded: Recorded) -> None:
@@ -311,7 +321,8 @@ def test_what_arrived_while_the_rig_was_stalled_counts(recorded: Recorded, loop:
             connection.sendall(HEAD + token())
             time.sleep(0.1)
             stall.set()
-            connection.sendall(token() + FINISH + DONE + END)
+            # more than one read takes, so that the token is not seen in the first turn after the stall
+            connection.sendall(chunk(b": " + b"x" * 1000 + b"\n\n") * 600 + token() + FINISH + DONE + END)
             answered.set()
             connection.recv(1)
 

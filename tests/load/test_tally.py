@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import io
+
+from rich.console import Console
+
 from rig.journal.records import Gaps, How, Outcome, RequestEnded, RequestStarted
 from rig.load.sketch import GapSketch
+from rig.load.summary import summary_tables
 from rig.load.tally import EXAMPLES, REASONS, Tally
 
 
@@ -91,3 +96,14 @@ def test_what_is_kept_is_bounded() -> None:
         tally.feed(end(number, "error", None, f"reason {number}"))
     assert len(tally.reasons) == REASONS
     assert len(tally.examples) == EXAMPLES
+
+
+def test_what_a_server_says_is_printed_as_it_is() -> None:
+    tally = Tally()
+    tally.feed(start(1))
+    tally.feed(end(1, "error", None, "the server said: [/bold] [red]no | tail"))
+    printed = io.StringIO()
+    for table in summary_tables(tally, url="http://[::1]:5", model="org/[x]"):
+        Console(file=printed, width=100).print(table)
+    assert "[/bold] [red]no" in printed.getvalue()
+    assert "org/[x] at http://[::1]:5" in printed.getvalue()
