@@ -175,7 +175,7 @@ async def until(
 
 
 Until: TypeAlias = Callable[..., Awaitable[float]]
-Start: TypeAlias = Callable[..., Running]
+Start: TypeAlias = Callable[..., Awaitable[Running]]
 
 
 @contextmanager
@@ -197,12 +197,13 @@ def _running(folder: Path, spec: Embedded, inert: frozenset[str] = frozenset()) 
         asyncio.run(wait_until_ready(running.inventory, deadline=time.monotonic() + 30))
         yield running
     finally:
-        supervisor.terminate()
-        try:
-            supervisor.wait(5)
-        except psutil.TimeoutExpired:
-            supervisor.kill()
-            supervisor.wait(5)
+        if supervisor.poll() is None:
+            supervisor.terminate()
+            try:
+                supervisor.wait(5)
+            except psutil.TimeoutExpired:
+                supervisor.kill()
+                supervisor.wait(5)
         lifeline.cut()
         reap(layout)
 
@@ -216,12 +217,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts a cluster of the test's own: `start(nodes=1, behaviour=…)`."""
+    """Starts a cluster of the test's own: `await start(nodes=1, behaviour=…)`."""
     contexts: list[Any] = []
 
-    def begin(*, inert: frozenset[str] = frozenset(), **spec: Any) -> Running:
+    async def begin(*, inert: frozenset[str] = frozenset(), **spec: Any) -> Running:
         context = _running(tmp_path / f"own-{len(contexts)}", Embedded(**{"pace": 20.0, "nodes": 1, **spec}), inert)
-        running = context.__enter__()
+        running = await asyncio.to_thread(context.__enter__)
         contexts.append(context)
         return running
 

@@ -27,8 +27,8 @@ async def raw_chat(cluster: Any, node: str, body: dict[str, Any]) -> tuple[list[
     port = int(cluster.api(node).rpartition(":")[2])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     payload = json.dumps({"messages": [{"role": "user", "content": "hello there"}], **body}).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(payload)}\r\n\r\n"
-    writer.write(head.encode() + payload)
+    head = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: {len(payload)}\r\n\r\n".encode() + payload)
     async with asyncio.timeout(10):
         headers = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
         rest = await reader.read()
@@ -135,7 +135,9 @@ async def test_headers_come_at_once(cluster: Any) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         body = {"model": A, "stream": streamed, "max_tokens": 4000, "messages": [{"role": "user", "content": "x"}]}
         payload = json.dumps(body).encode()
-        writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(payload) + payload)
+        writer.write(
+            b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(payload) + payload
+        )
         async with asyncio.timeout(2):
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
         writer.close()
@@ -151,7 +153,9 @@ async def test_the_ledger_knows_how_each_request_ended(cluster: Any, until: Any)
     port = int(cluster.api("node-1").rpartition(":")[2])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     payload = json.dumps({**body, "max_tokens": 4000, "messages": []}).encode()
-    writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(payload) + payload)
+    writer.write(
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(payload) + payload
+    )
     async with asyncio.timeout(5):
         left = re.search(rb'"id":"([^"]+)"', await reader.readuntil(b'"id":"') + await reader.read(40))
     writer.close()
@@ -173,7 +177,9 @@ async def test_a_cancelled_request_ends_without_an_error(cluster: Any) -> None:
     port = int(cluster.api("node-1").rpartition(":")[2])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     payload = json.dumps({"model": A, "stream": True, "max_tokens": 4000, "messages": []}).encode()
-    writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(payload) + payload)
+    writer.write(
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(payload) + payload
+    )
     async with asyncio.timeout(5):
         found = re.search(rb'"id":"([^"]+)"', await reader.readuntil(b'"id":"') + await reader.read(40))
         assert found is not None

@@ -94,7 +94,14 @@ def test_deleting_a_table_touches_no_other(read_file: ReadFile, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["flush", "ruleset"], ["list", "ruleset"], ["-f", "missing"], ["add", "table", "inet", "x"], [], ["-c", "-f", "rules"]],
+    [
+        ["flush", "ruleset"],
+        ["list", "ruleset"],
+        ["-f", "missing"],
+        ["add", "table", "inet", "x"],
+        [],
+        ["-c", "-f", "rules"],
+    ],
 )
 def test_nft_refuses_what_it_does_not_emulate(arguments: list[str], read_file: ReadFile) -> None:
     with pytest.raises(CommandError):
@@ -151,14 +158,22 @@ def test_pf_enforces_nothing_until_it_is_enabled(read_file: ReadFile) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["-d"], ["-f", "/etc/pf.conf"], ["-F", "all"], ["-q", "-a", "com.apple/other", "-F", "all"], ["-q", "-a", "com.apple/rig", "-s"]],
+    [
+        ["-d"],
+        ["-f", "/etc/pf.conf"],
+        ["-F", "all"],
+        ["-q", "-a", "com.apple/other", "-F", "all"],
+        ["-q", "-a", "com.apple/rig", "-s"],
+    ],
 )
 def test_pf_refuses_what_it_does_not_emulate(arguments: list[str], read_file: ReadFile) -> None:
     with pytest.raises(CommandError):
         Pf(PacketFilter("eth0")).run(arguments, read_file)
 
 
-@pytest.mark.parametrize("line", ["block return quick from any to any", "pass all keep state", "block drop proto udp all", "x"])
+@pytest.mark.parametrize(
+    "line", ["block return quick from any to any", "pass all keep state", "block drop proto udp all", "x"]
+)
 def test_pf_refuses_rules_it_does_not_emulate(line: str, tmp_path: Path) -> None:
     (tmp_path / "pf").write_text(f"{line}\n")
     packet_filter = PacketFilter("eth0")

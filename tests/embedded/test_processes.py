@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from rig.embedded.ledger import ProcessExited, read_ledger
+from rig.embedded.ledger import ProcessExited, ProcessStarted, read_ledger
 from rig.embedded.sampler import ProcessSeen, read_samples
 
 pytestmark = pytest.mark.asyncio
@@ -114,11 +113,9 @@ async def test_a_killed_runner_is_replaced_in_its_instance(cluster: Any, until: 
     await cluster.deploy(A)
     before = set((await cluster.get("node-1", "/state/instances"))[1])
     found = {name: runners(tree(cluster.main_pid(name))) for name in cluster.layout.nodes}
-    log = [line for line in cluster.folder.glob("ledger/*exo*.jsonl")]
-    text = "\n".join(path.read_text() for path in log)
-    name, victim = next(
-        (name, p) for name, processes in found.items() for p in processes if f'"pid":{p.pid},' in text and is_runner_of(text, p.pid, A)
-    )
+    ledger = [e for e in read_ledger(cluster.folder) if isinstance(e, ProcessStarted) and A in e.detail]
+    of_model = {e.pid for e in ledger}
+    name, victim = next((name, p) for name, processes in found.items() for p in processes if p.pid in of_model)
     await cluster.ssh(name, f"kill -KILL {victim.pid}")
     await until(lambda: not victim.is_running() or victim.status() == "zombie", what="it is gone", within_s=2)
 
@@ -128,10 +125,6 @@ async def test_a_killed_runner_is_replaced_in_its_instance(cluster: Any, until: 
     await until(again, what="served again by a new runner")
     assert set((await cluster.get("node-1", "/state/instances"))[1]) == before
     assert psutil.Process(cluster.main_pid(name)).is_running()
-
-
-def is_runner_of(ledger: str, pid: int, model: str) -> bool:
-    return any(f'"pid":{pid},' in line and model in line for line in ledger.splitlines() if '"role":"runner"' in line)
 
 
 async def test_a_polite_stop_ends_the_tree(cluster: Any, until: Any) -> None:
@@ -145,7 +138,7 @@ async def test_a_polite_stop_ends_the_tree(cluster: Any, until: Any) -> None:
 @pytest.mark.parametrize(("behaviour", "stay"), [("sound", False), ("exo-0.3.70", True)])
 async def test_orphans_of_a_killed_main(start: Any, until: Any, behaviour: str, *, stay: bool) -> None:
     """exo 0.3.70 leaves its runners behind, holding their memory."""
-    own = start(behaviour=behaviour)
+    own = await start(behaviour=behaviour)
     await own.deploy(A)
     main, *children = tree(own.main_pid("node-1"))
     assert len(children) == 2
@@ -158,16 +151,17 @@ async def test_orphans_of_a_killed_main(start: Any, until: Any, behaviour: str, 
         assert all(child.is_running() for child in children)
     else:
         await until(
-            lambda: all(not c.is_running() or c.status() == "zombie" for c in children), what="they are gone", within_s=2
+            lambda: all(not c.is_running() or c.status() == "zombie" for c in children),
+            what="they are gone",
+            within_s=2,
         )
 
 
 async def test_inert_commands_do_nothing(start: Any) -> None:
     """The negative control: `kill` and the packet filter say that all is well and have no effect."""
-    own = start(inert=frozenset({"kill", "nft"}))
+    own = await start(inert=frozenset({"kill", "nft"}))
     pid = own.main_pid("node-1")
     assert (await own.ssh("node-1", f"env kill -s KILL {pid}")).status == 0
     assert (await own.ssh("node-1", "nft -f /nonexistent")).status == 0
     assert psutil.Process(pid).is_running()
     assert (await own.ssh("node-1", "nft list tables")).out == ""
-    assert Path(own.inventory.nodes["node-1"].exo.pid_path).exists()

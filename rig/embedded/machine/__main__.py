@@ -11,8 +11,6 @@ import signal
 import socket
 import sys
 
-import uvloop
-
 from rig.embedded import lifeline as lifelines
 from rig.embedded import orphans
 from rig.embedded.ledger import FilterChanged, Ledger, ProcessExited
@@ -72,8 +70,9 @@ async def collect_orphans(ledger: Ledger, node: str) -> None:
     def ended(pid: int, status: int) -> None:
         ledger.write(ProcessExited(t=ledger.now(), node=node, role="orphan", pid=pid, status=status))
 
+    collector = orphans.Collector(ended)
     while True:
-        orphans.collect(ended)
+        collector.collect()
         await asyncio.sleep(COLLECT_S)
 
 
@@ -99,7 +98,9 @@ def main() -> int:
     parser.add_argument("folder")
     parser.add_argument("--lifeline", type=int, required=True)
     arguments = parser.parse_args()
-    return uvloop.run(run(read_settings(arguments.folder), arguments.lifeline))
+    # Not uvloop: it leaves descriptors open in the processes it starts, and a command in the background would keep its
+    # session from ending.
+    return asyncio.run(run(read_settings(arguments.folder), arguments.lifeline))
 
 
 if __name__ == "__main__":
