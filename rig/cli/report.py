@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from rich.console import Console
-
 from rig.errors import JournalError
 from rig.report.console import print_report
 from rig.report.find import find_run
@@ -27,7 +25,7 @@ def report(*, run: str, as_json: bool = False, markdown: bool = False) -> int:
     elif markdown:
         sys.stdout.write(as_markdown(found.analysis, found.verdict))
     else:
-        print_report(found.analysis, found.verdict, Console(highlight=False))
+        print_report(found.analysis, found.verdict)
     try:
         write_report(folder, found)
     except JournalError as error:
