@@ -128,6 +128,12 @@ class RingBroken(Struct, frozen=True, tag="RingBroken"):
     runner_id: str
 
 
+class RingHung(Struct, frozen=True, tag="RingHung"):
+    """From the node of a hung rank, again and again: nothing moves in this ring."""
+
+    instance_id: str
+
+
 class Fatal(Struct, frozen=True, tag="Fatal"):
     """A diagnostic that ends exo where it is read (exo 0.3.70, after the kill of a hung runner)."""
 
@@ -135,7 +141,18 @@ class Fatal(Struct, frozen=True, tag="Fatal"):
 
 
 AnyMessage: TypeAlias = (
-    Hello | Heartbeat | Candidate | Follow | Events | Snapshot | LocalEvents | Command | Accepted | RingBroken | Fatal
+    Hello
+    | Heartbeat
+    | Candidate
+    | Follow
+    | Events
+    | Snapshot
+    | LocalEvents
+    | Command
+    | Accepted
+    | RingBroken
+    | RingHung
+    | Fatal
 )
 
 MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # a snapshot with a long log; a host refuses more

@@ -47,6 +47,7 @@ from rig.embedded.logic.messages import (
     Hello,
     LocalEvents,
     RingBroken,
+    RingHung,
     Session,
     Snapshot,
 )
@@ -270,6 +271,8 @@ class NodeLogic:
                 self._api.accepted(now, message)
             case RingBroken():
                 self._worker.ring_broken(now, message)
+            case RingHung(instance_id):
+                self._worker.ring_hung(now, instance_id)
             case Fatal(text):
                 self._exit(text)
             case Follow() | LocalEvents() | Command():

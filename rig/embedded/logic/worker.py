@@ -28,7 +28,7 @@ from rig.embedded.logic.events import (
     TaskKind,
     TaskStatusUpdated,
 )
-from rig.embedded.logic.messages import Fatal, RingBroken
+from rig.embedded.logic.messages import Fatal, RingBroken, RingHung
 from rig.embedded.logic.replica import Replica
 from rig.embedded.logic.runner import RunnerReport, RunnerTimes
 
@@ -64,6 +64,7 @@ class _Runner:
     jobs: dict[str, str] = field(default_factory=dict[str, str])  # task → command
     output_at: float = 0.0
     stalled_since: float | None = None
+    stuck_until: float | None = None  # another rank of the ring said that it hangs
     stopping: bool = False
     hung: bool = False
     exited: bool = False
@@ -196,15 +197,23 @@ class Worker:
             del self._runners[runner_id]
             self._soon(now)
             return
+        self._tell_ring(runner, RingBroken(runner.instance.instance_id, runner_id))
+
+    def _tell_ring(self, runner: _Runner, message: RingBroken | RingHung) -> None:
         for node_id in runner.instance.nodes:
             peer = self._election.peer_of(node_id)
             if peer is not None:
-                self._ctx.out.add(Send(peer, RingBroken(runner.instance.instance_id, runner_id)))
+                self._ctx.out.add(Send(peer, message))
 
     def ring_broken(self, now: float, message: RingBroken) -> None:
         runner = self._runner_of(message.instance_id)
         if runner is not None and message.runner_id != runner.runner_id:
             self._break_ring(now, runner)
+
+    def ring_hung(self, now: float, instance_id: str) -> None:
+        runner = self._runner_of(instance_id)
+        if runner is not None:
+            runner.stuck_until = now + self._ctx.timers.ring_stall_s
 
     def peer_restarted(self, now: float, node_id: str) -> None:
         """The process that was this node is gone, and its ranks with it."""
@@ -230,6 +239,8 @@ class Worker:
             self._soon(now)
 
     def _watch(self, now: float, runner: _Runner) -> None:
+        if runner.hung:
+            self._tell_ring(runner, RingHung(runner.instance.instance_id))
         if runner.exited or runner.stopping or runner.hung:
             return
         timers, behaviour = self._ctx.timers, self._ctx.behaviour
@@ -248,7 +259,8 @@ class Worker:
     def _watch_ring(self, now: float, runner: _Runner) -> None:
         timers = self._ctx.timers
         silences = [self._election.silence_of(n, now) for n in runner.instance.nodes if n != self._ctx.node_id]
-        stalled = any(s is None or s > timers.ring_stall_s for s in silences)
+        stuck = runner.stuck_until is not None and now < runner.stuck_until
+        stalled = stuck or any(s is None or s > timers.ring_stall_s for s in silences)
         if stalled and runner.stalled_since is None:
             runner.stalled_since = now
             self._ctx.out.add(RunnerCommand(runner.runner_id, "pause"))
@@ -256,7 +268,12 @@ class Worker:
             runner.stalled_since = None
             runner.output_at = now
             self._ctx.out.add(RunnerCommand(runner.runner_id, "resume"))
-        elif stalled and runner.stalled_since is not None and now - runner.stalled_since >= timers.ring_break_s:
+        elif (
+            stalled
+            and not stuck
+            and runner.stalled_since is not None
+            and now - runner.stalled_since >= timers.ring_break_s
+        ):
             self._wedge_if_busy(runner)
 
     def _busy(self, runner: _Runner) -> bool:
@@ -273,7 +290,7 @@ class Worker:
     def _break_ring(self, now: float, runner: _Runner) -> None:
         if runner.exited or runner.stopping or runner.hung or runner.name not in _FROM_CONNECTED:
             return
-        if self._wedge_if_busy(runner) or self._ctx.behaviour.ring_wedges:
+        if runner.stuck_until is None and (self._wedge_if_busy(runner) or self._ctx.behaviour.ring_wedges):
             return  # hung, or (idle) restarted when the state says that the other rank failed
         self._restart(now, runner, "Ring connection lost before completing command")
 
