@@ -12,7 +12,7 @@ from rig.analysis.faults import Fault, Window
 from rig.analysis.keeper import Double, InstanceWatch
 from rig.analysis.kinds import KindRow, kind_rows
 from rig.analysis.recovery import RecoveryTracker
-from rig.analysis.requests import RequestTally, Tally
+from rig.analysis.requests import OnJudged, RequestTally, Tally
 from rig.analysis.settings import Settings, settings_of
 from rig.analysis.stalls import Stalls
 from rig.journal.read import ReadNotes, Run
@@ -49,6 +49,7 @@ class Analysis:
     requests: Tally
     probes: Tally
     stalls: Stalls
+    rejoins: dict[str, list[Window]]  # by node: from a restart until it had caught up
     orphans: int
     repeated: int
     redeployed: list[Redeployed]
@@ -105,12 +106,20 @@ class _Said:
         return None
 
 
-def analyse(info: RunInfo, records: Iterable[AnyRecord], notes: ReadNotes | None = None) -> Analysis:
-    """One pass over the records, in the order of the journal. Never fails on what a journal can hold."""
+def analyse(
+    info: RunInfo,
+    records: Iterable[AnyRecord],
+    notes: ReadNotes | None = None,
+    on_judged: OnJudged | None = None,
+) -> Analysis:
+    """One pass over the records, in the order of the journal. Never fails on what a journal can hold.
+
+    `on_judged` is told how each request and probe was counted, some time after its last record.
+    """
     settings = settings_of(info)
     tracker = RecoveryTracker(settings)
     context = tracker.context
-    tallies = {"load": RequestTally(context), "probe": RequestTally(context)}
+    tallies = {"load": RequestTally(context, on_judged), "probe": RequestTally(context, on_judged)}
     watch, said = InstanceWatch(context), _Said()
     unsettled = 0
     for record in records:
@@ -145,6 +154,7 @@ def analyse(info: RunInfo, records: Iterable[AnyRecord], notes: ReadNotes | None
         requests=requests,
         probes=tallies["probe"].result,
         stalls=context.stalls,
+        rejoins=context.windows.rejoins.windows(),
         orphans=tracker.pairing.orphans,
         repeated=tracker.pairing.repeated,
         redeployed=said.redeployed,

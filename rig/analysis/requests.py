@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from rig.analysis.attempts import Attempt
 from rig.analysis.context import Context
@@ -38,6 +39,21 @@ class Lost:
     own: Own
     fault: int | None
     evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How one request that ended was counted: `faults` are the effective ones it was exposed to, `fault` is the one to
+    which its failure is attributed."""
+
+    attempt: Attempt
+    own: Own
+    void: bool
+    faults: frozenset[int]
+    fault: int | None
+
+
+OnJudged: TypeAlias = Callable[[Judged], None]
 
 
 @dataclass(slots=True)
@@ -77,11 +93,15 @@ class Tally:
 
 
 class RequestTally:
-    """Of one source, load or probe. Feed `started` and `ended`, call `settle` now and then and `finish` at the end."""
+    """Of one source, load or probe. Feed `started` and `ended`, call `settle` now and then and `unfinished` at the end.
 
-    def __init__(self, context: Context) -> None:
+    `on_judged` is told of each request that ended, once nothing can change how it is counted.
+    """
+
+    def __init__(self, context: Context, on_judged: OnJudged | None = None) -> None:
         self.result = Tally()
         self._context = context
+        self._on_judged = on_judged
         self._pending: deque[Attempt] = deque()
         self._spans = Spans()
 
@@ -138,9 +158,11 @@ class RequestTally:
             counts.started += 1
         for counts in (*groups, *extra):
             _add(counts, attempt, own, exposed=bool(met), void=void)
+        fault = None if void or attempt.ok else self._attributed(attempt)
+        if self._on_judged is not None:
+            self._on_judged(Judged(attempt, own, void, frozenset(met), fault))
         if void or attempt.ok:
             return
-        fault = self._attributed(attempt)
         if fault is not None:
             self._blame(result.by_fault[fault], attempt, own)
         listed = result.listed_own if own == "node" else result.listed

@@ -64,6 +64,10 @@ class Rejoins:
         """Whether what was sent to `node` at this moment met a restarted process that had not caught up."""
         return any(window.from_t <= at_t < window.to_t for window in reversed(self._windows.get(node, ())))
 
+    def windows(self) -> dict[str, list[Window]]:
+        """By node, in the order of the restarts."""
+        return {node: list(windows) for node, windows in self._windows.items()}
+
     def last_end_t(self, node: str) -> float | None:
         windows = self._windows.get(node)
         return windows[-1].to_t if windows else None
