@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import get_args
 
 from rich.console import Console
 
@@ -13,7 +12,7 @@ from rig.cli.reach import Reach, running_nodes
 from rig.clock import RunClock
 from rig.config.fields import parse_duration
 from rig.config.inventory import Inventory
-from rig.config.plan import Kind
+from rig.config.plan import KINDS, Kind
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, UsageError
 from rig.injection.aim import CRASHES, NOT_REHEARSED, AimContext, InstanceView
 from rig.injection.fault import Fault, Identity
@@ -43,9 +42,9 @@ def inject(
 
 def plan_by_hand(inventory: Inventory, *, kind: str, node: str | None, model: str | None, hold: str) -> Planned:
     """The one fault that the options describe. Raises UsageError. Pure."""
-    kinds = get_args(Kind)
-    if kind not in kinds:
-        raise UsageError(f"there is no fault kind {kind!r}", remedy=f"one of {', '.join(kinds)}")
+    chosen: Kind | None = next((one for one in KINDS if one == kind), None)
+    if chosen is None:
+        raise UsageError(f"there is no fault kind {kind!r}", remedy=f"one of {', '.join(KINDS)}")
     try:
         hold_s = parse_duration(hold)
     except ValueError as error:
@@ -65,7 +64,7 @@ def plan_by_hand(inventory: Inventory, *, kind: str, node: str | None, model: st
     aims = {"master-crash": "master", "runner-kill": f"a runner of {model}"}
     return Planned(
         index=BY_HAND,
-        kind=kind,
+        kind=chosen,
         aim=aims.get(kind) or (split_text(*sides) if sides else f"node {node}"),
         hold_s=0.0 if kind == "runner-kill" else hold_s,
         gap_s=0.0,
@@ -114,7 +113,8 @@ async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -
                 await refuse_live(nodes, inventory=reach.name)
                 ready = await rehearsed(nodes)
                 _refuse_unrehearsed(planned, ready)
-                await first_contact(nodes, yes=yes or reach.inventory.emulated is not None, say=say)
+                if reach.inventory.emulated is None:
+                    await first_contact(nodes, yes=yes, say=say)
                 async with hold_locks(nodes, "by hand", say=say):
                     context = AimContext(nodes=nodes, instances=lambda: _instances(target, nodes), rehearsed=ready)
                     shown = _Shown(as_json=as_json)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import getpass
 import os
 import re
 import secrets
@@ -68,7 +69,11 @@ class Locks:
 
 def default_owner() -> str:
     """`user@host:pid`, for people to find who holds a lock."""
-    return f"{os.environ.get('USER') or os.getuid()}@{socket.gethostname()}:{os.getpid()}"
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # no name for this uid
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}:{os.getpid()}"
 
 
 @asynccontextmanager

@@ -221,7 +221,7 @@ async def _feed(process: asyncssh.SSHClientProcess[bytes], data: bytes) -> None:
 
 @asynccontextmanager
 async def open_nodes(
-    inventory: Inventory, *, names: list[str] | None = None, on_unreachable: Callable[[SshError], None] | None = None
+    inventory: Inventory, *, names: list[str] | None = None, on_unreachable: Callable[[SshError], object] | None = None
 ) -> AsyncGenerator[Nodes]:
     """Connects to the nodes (all, or those named) at once and yields them by name.
 

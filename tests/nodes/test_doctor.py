@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rig.config.inventory import Node
+from rig.errors import SshError, UsageError
+from rig.nodes.consent import first_contact
+from rig.nodes.doctor import Finding, examine, worst
+from rig.nodes.lock import hold_locks
+from rig.nodes.rehearse import rehearse, rehearsed
+from rig.nodes.scripts import upload
+from rig.nodes.ssh import open_nodes
+from tests.nodes.fakeexo import FakeExo, states
+from tests.nodes.servers import SshServer
+
+
+@pytest.fixture
+def exo(tmp_path: Path) -> Iterator[FakeExo]:
+    exo = FakeExo(tmp_path / "exo", runners=1)
+    yield exo
+    exo.kill()
+
+
+async def diagnose(server: SshServer, node: Node, kinds: list[str] | None = None) -> dict[str, Finding]:
+    """The worst finding of each check."""
+    inventory = server.inventory(n1=node)
+    lost: dict[str, SshError] = {}
+    async with open_nodes(inventory, on_unreachable=lambda error: lost.setdefault(error.node, error)) as nodes:
+        found = await examine(inventory, nodes, lost, kinds=kinds)
+    levels = {"ok": 0, "warn": 1, "fail": 2}
+    return {one.check: one for one in sorted(found, key=lambda one: levels[one.level])}
+
+
+async def test_a_sound_node(server: SshServer, exo: FakeExo) -> None:
+    main = exo.start()
+    with socket.create_server(("127.0.0.1", 0)) as api:
+        url = f"http://127.0.0.1:{api.getsockname()[1]}"
+        found = await diagnose(server, server.node(exo=exo.process(), api=url, restart_rehearsed=True))
+    failed = {check: one.text for check, one in found.items() if one.level == "fail"}
+    assert failed == {} if os.getuid() == 0 else set(failed) <= {"packet filter"}
+    assert {"ssh", "scripts", "exo", "leases", "disk", "memory", "packet filter", "clock", "restart", "api"} <= set(
+        found
+    )
+    assert f"pid {main.pid}, 1 runners" in found["exo"].text
+
+
+async def test_what_is_wrong_is_said_with_its_remedy(server: SshServer, exo: FakeExo) -> None:
+    node = server.node(exo=exo.process(start=None), addresses=[])
+    found = await diagnose(server, node)
+    for check, says in (
+        ("exo", "no pid in"),
+        ("restart", "how exo is started is not known"),
+        ("api", "does not accept connections"),
+        ("addresses", "no addresses"),
+    ):
+        assert found[check].level == "fail"
+        assert says in found[check].text
+        assert found[check].remedy
+    assert worst(found.values()) == "fail"
+    fewer = await diagnose(server, node, kinds=["freeze"])
+    assert (fewer["restart"].level, fewer["addresses"].level) == ("warn", "warn")
+
+
+async def test_a_process_that_is_not_exo(server: SshServer, exo: FakeExo) -> None:
+    (exo.home / "exo.pid").write_text(str(os.getpid()))
+    found = await diagnose(server, server.node(exo=exo.process()))
+    assert found["exo"].level == "fail"
+    assert "not recognised as exo" in found["exo"].text
+    assert "exo.match" in found["exo"].remedy
+    (exo.home / "exo.pid").write_text("4194303")
+    assert "does not run" in (await diagnose(server, server.node(exo=exo.process())))["exo"].text
+
+
+async def test_stopped_processes_and_a_foreign_lock(server: SshServer, exo: FakeExo) -> None:
+    main = exo.start()
+    main.suspend()
+    node = server.node(exo=exo.process())
+    async with open_nodes(server.inventory(n1=node)) as nodes:
+        await upload(nodes["n1"])
+        async with hold_locks(nodes, "a run", owner="ann@desk:1"):
+            found = await diagnose(server, node)
+    assert "stopped" in found["exo"].text
+    assert "locked by ann@desk:1 for run a run" in found["lock"].text
+    main.resume()
+
+
+async def test_unreachable_and_unwritable(server: SshServer, tmp_path: Path) -> None:
+    lost = await diagnose(server, server.node(ssh=server.ssh(key="/nonexistent/key")))
+    assert set(lost) == {"ssh"}
+    assert lost["ssh"].text == "key file /nonexistent/key does not exist"
+    (tmp_path / "file").touch()
+    unwritable = await diagnose(server, server.node(rig_dir=str(tmp_path / "file")))
+    assert set(unwritable) == {"ssh", "scripts"}
+    assert unwritable["scripts"].level == "fail"
+
+
+async def test_a_rehearsal_restarts_and_is_remembered(server: SshServer, exo: FakeExo) -> None:
+    before = exo.start()
+    inventory = server.inventory(n1=server.node(exo=exo.process()))
+    async with open_nodes(inventory) as nodes:
+        await upload(nodes["n1"])
+        assert await rehearsed(nodes) == frozenset()
+        after = await rehearse(nodes["n1"], lambda text: None)
+        assert after.pid == exo.wait(unlike=before.pid).pid
+        assert states([before]) == ["gone"]
+        assert await rehearsed(nodes) == {"n1"}
+    changed = server.inventory(n1=server.node(exo=exo.process(start="other")))
+    async with open_nodes(changed) as nodes:
+        assert await rehearsed(nodes) == frozenset()  # that command was never tried
+
+
+async def test_a_rehearsal_that_fails_is_not_remembered(
+    server: SshServer, exo: FakeExo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rig.nodes.rehearse.START_LIMIT_S", 0.5)
+    exo.start()
+    inventory = server.inventory(n1=server.node(exo=exo.process(start="true")))
+    async with open_nodes(inventory) as nodes:
+        await upload(nodes["n1"])
+        with pytest.raises(Exception, match="no new main process"):
+            await rehearse(nodes["n1"], lambda text: None)
+        assert await rehearsed(nodes) == frozenset()
+
+
+async def test_first_contact_names_and_asks(server: SshServer, exo: FakeExo) -> None:
+    main = exo.start()
+    said: list[str] = []
+    inventory = server.inventory(n1=server.node(exo=exo.process()), shy=server.node(exo=exo.process(), faults=False))
+    async with open_nodes(inventory) as nodes:
+        await upload(nodes["n1"])
+        named = await first_contact(nodes, yes=False, say=said.append, answer=lambda: "y")
+        assert set(named) == {"n1"}
+        assert {line.split()[0] for line in named["n1"]} == {str(one.pid) for one in exo.tree()}
+        assert str(main.pid) in said[0]
+        assert "never: shy" in said[0]
+        assert await first_contact(nodes, yes=True, say=said.append) == named
+        for answer in ("", "n", "maybe"):
+            with pytest.raises(UsageError, match="did not agree"):
+                await first_contact(nodes, yes=False, say=said.append, answer=lambda answer=answer: answer)
+        with pytest.raises(UsageError, match="not a terminal"):
+            await first_contact(nodes, yes=False, say=said.append)
+    os.kill(main.pid, signal.SIGCONT)
