@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from rig.analysis.analyse import analyse
+from rig.analysis.recovery import RecoveryTracker
+from rig.analysis.settings import settings_of
+from tests.analysis.generate import Shape, info_of, records_of
 from tests.analysis.tape import A, B, Tape
 
 
@@ -347,6 +351,26 @@ def test_live_decision_without_a_heal_ends_after_hold_and_settle() -> None:
     tape.steady(100, 400)
     assert tape.tracker(339).recovered(0, 339) is None
     assert tape.tracker(340).recovered(0, 340) is False
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_live_decision_agrees_with_the_report(seed: int) -> None:
+    """Asked after every record: it turns true when the report's quiet time is over, not before, and not long after."""
+    info, records = info_of(Shape(seed=seed)), records_of(Shape(seed=seed))
+    final = analyse(info, records).recoveries
+    tracker = RecoveryTracker(settings_of(info))
+    seen: dict[int, float] = {}
+    for record in records:
+        tracker.feed(record)
+        for fault in range(6):
+            if fault not in seen and tracker.recovered(fault, record.t):
+                seen[fault] = record.t
+    for fault in range(6):
+        ends = [r.strike_t + (r.sustained_from_strike_s or 0.0) for r in final if r.fault == fault and r.affected]
+        heal_t = next(r.heal_t for r in final if r.fault == fault)
+        assert heal_t is not None
+        due_t = max([heal_t, *ends]) + 15.0
+        assert due_t <= seen[fault] < due_t + 2.0
 
 
 def test_memory_of_the_tracker_does_not_grow_with_the_run() -> None:

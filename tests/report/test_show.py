@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -48,6 +49,17 @@ def test_a_torn_last_line_is_dropped_and_the_rest_reported(sound_run: Path, caps
     journal.write_bytes(journal.read_bytes()[:-9])
     assert report(run="sound") == 3
     assert "DID NOT FINISH" in capsys.readouterr().out
+
+
+def test_a_journal_cut_off_at_any_byte_reports(lossy_run: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    journal = lossy_run / "journal.jsonl"
+    whole = journal.read_bytes()
+    for length in range(0, len(whole), len(whole) // 17):
+        journal.write_bytes(whole[:length])
+        assert report(run="lossy", as_json=True) in (1, 3)
+        requests = json.loads(capsysbinary.readouterr().out)["requests"]
+        ended = sum(requests[name] for name in ("completed", "error", "lost", "void", "unfinished"))
+        assert requests["started"] == ended == whole[:length].count(b'"source":"load"')
 
 
 def test_a_run_json_that_is_broken_is_an_error_of_the_journal(sound_run: Path) -> None:

@@ -52,7 +52,7 @@ def _within(recovery: Recovery, bound_s: float) -> tuple[Status, str]:
     line = f"{name}: {took_s:.1f} s, bound {bound_s:.1f} s (resolution {recovery.resolution_s:.2f} s)"
     if took_s - recovery.resolution_s - recovery.error_s > bound_s:
         return "fail", line
-    return ("unknown" if took_s - recovery.error_s > bound_s else "pass"), line
+    return ("unknown" if took_s + recovery.error_s > bound_s else "pass"), line
 
 
 def _name(recovery: Recovery) -> str:
