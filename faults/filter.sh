@@ -153,7 +153,7 @@ pf_ready() {
 	command -v pfctl >/dev/null 2>&1 || return 1
 	main_rules=$(filter pfctl -s rules) || { R="pfctl -s rules: $main_rules" && return 1; }
 	R='anchor "com.apple/*" is not referenced by the main ruleset'
-	case $main_rules in *'anchor "com.apple/*"'*) ;; *) return 1 ;; esac
+	case "$nl$main_rules" in *"$nl"'anchor "com.apple/*"'*) ;; *) return 1 ;; esac # not its scrub-anchor
 	anchor_rules=$(filter pfctl -q -a com.apple/rig -s rules) || { R="pfctl: $anchor_rules" && return 1; }
 	pf_is_empty "$anchor_rules" && return 0
 	pf_leased && return 0
@@ -254,11 +254,11 @@ pf_remove() {
 # probe_all ITEM…: each `ADDRESS,PORT`, all at once -> answered, silent (items). Takes a little over a second when one is silent.
 probe_all() {
 	answered='' silent='' running=''
-	for probe in "$@"; do
+	for probe; do
 		probe_one "${probe%,*}" "${probe##*,}" </dev/null >/dev/null 2>&1 &
 		running="$running $!"
 	done
-	for probe in "$@"; do
+	for probe; do
 		running=${running# }
 		if probe_wait "${running%% *}"; then answered="$answered${answered:+ }$probe"; else silent="$silent${silent:+ }$probe"; fi
 		running=${running#"${running%% *}"}
@@ -276,8 +276,8 @@ probe_wait() {
 probe_one() {
 	if command -v nc >/dev/null 2>&1; then
 		case $1 in
-		*:*) bounded 2 nc -6 -z -w 1 "$1" "$2" ;;
-		*) bounded 2 nc -z -w 1 "$1" "$2" ;;
+		*:*) bounded "$probe_limit_s" nc -6 -z -w 1 "$1" "$2" ;;
+		*) bounded "$probe_limit_s" nc -z -w 1 "$1" "$2" ;;
 		esac
 	else
 		# shellcheck disable=SC2016 # perl

@@ -25,9 +25,9 @@ trap 'asked=1' TERM INT HUP
 trap : PIPE # a reader that went away must neither end the hold nor break the heal; caught, not ignored, so that children start clean
 
 case $os in
-Linux) filter_kind=nft sample_ms=200 ;;
-Darwin) filter_kind=pf sample_ms=500 ;;
-*) filter_kind='' sample_ms=500 ;;
+Linux) filter_kind=nft sample_ms=200 probe_limit_s=2 ;;
+Darwin) filter_kind=pf sample_ms=500 probe_limit_s=1 ;; # a look costs a process there; its nc -w does not bound a connect
+*) filter_kind='' sample_ms=500 probe_limit_s=2 ;;
 esac
 command -v perl >/dev/null 2>&1 && have_perl=1 || have_perl=
 
@@ -68,7 +68,7 @@ forget
 parse_args() {
 	allowed=" $1 " given=' '
 	shift
-	for arg in "$@"; do
+	for arg; do
 		case $arg in *=*) ;; *) usage "not key=value: $arg" ;; esac
 		key=${arg%%=*} value=${arg#*=}
 		case $key in '' | *[!a-z_]*) usage "not a key: $key" ;; esac
@@ -122,7 +122,7 @@ numbers_or_usage() {
 	number_key=$1
 	# shellcheck disable=SC2086 # a blank-separated list
 	set -- $2
-	for number in "$@"; do
+	for number; do
 		case $number in 0* | *[!0-9]* | ??????*) usage "$number_key: TCP ports are needed" ;; esac
 		[ "$number" -le 65535 ] || usage "$number_key: TCP ports are needed"
 	done
@@ -210,7 +210,7 @@ skip() {
 proc_fetch() {
 	[ "$os" = Linux ] && return 0
 	list=
-	for item in "$@"; do list="$list${list:+,}${item%%:*}"; done
+	for item; do list="$list${list:+,}${item%%:*}"; done
 	fetched=$nl$(ps -o pid= -o state= -o ppid= -o lstart= -p "${list:-0}" 2>/dev/null |
 		awk '{ print $1, $2, $3, $4 "_" $5 "_" $6 "_" $7 "_" $8 }')$nl
 }
@@ -234,7 +234,7 @@ proc_read() {
 look() {
 	is_stopped='' is_gone='' is_running=''
 	proc_fetch "$@"
-	for item in "$@"; do
+	for item; do
 		if ! proc_read "${item%%:*}" || [ "$P_start" != "${item#*:}" ]; then
 			is_gone="$is_gone $item"
 		else
@@ -253,7 +253,7 @@ signal() {
 	signal_name=$1 victims=''
 	shift
 	proc_fetch "$@"
-	for item in "$@"; do
+	for item; do
 		case ${item%%:*} in '' | *[!0-9]* | 0* | 1 | "$$" | "$PPID") continue ;; esac
 		proc_read "${item%%:*}" && [ "$P_start" = "${item#*:}" ] && [ "$P_state" != Z ] || continue
 		victims="$victims ${item%%:*}"
@@ -471,7 +471,7 @@ lease_files() {
 	set -- "$rig_dir"/leases/*
 	set -f
 	R=
-	for file in "$@"; do
+	for file; do
 		[ ! -f "$file" ] || [ -L "$file" ] || R="$R${R:+$nl}$file"
 	done
 }

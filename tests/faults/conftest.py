@@ -7,8 +7,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.faults.node import Node
 from tests.faults.network import Network
+from tests.faults.node import Node
 
 SHELLS = {"dash": ["dash"], "bash": ["bash", "--posix"]}
 

@@ -1,7 +1,7 @@
 """A real process tree that looks like exo to the node scripts: main, resource tracker and three runners.
 
-Run as `python …/exo_like.py HOME [RUNNERS [RING_PORT…]]`. The pid file is written last. With ring ports, runner N listens on the
-Nth of them. Everything ends by itself after two minutes.
+Run as `python …/exo_like.py HOME [RUNNERS [RING_PORT…]]`. The pid file is written last. With ring ports, runner N
+listens on the Nth of them. Everything ends by itself after two minutes.
 """
 
 from __future__ import annotations

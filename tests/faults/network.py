@@ -34,7 +34,8 @@ def serve(family, port):
         threading.Thread(target=talk, args=(listener.accept()[0],), daemon=True).start()
 for word in sys.argv[1:]:
     family, port = word.split(":")
-    threading.Thread(target=serve, args=(socket.AF_INET6 if family == "6" else socket.AF_INET, int(port)), daemon=True).start()
+    arguments = (socket.AF_INET6 if family == "6" else socket.AF_INET, int(port))
+    threading.Thread(target=serve, args=arguments, daemon=True).start()
 sys.stdin.read()
 """
 _CLIENT = """

@@ -1,4 +1,4 @@
-"""A node as the scripts see it (folders, an exo-like process tree), the scripts as real processes, and what they said."""
+"""A node as the scripts see it (folders, an exo-like process tree), the scripts as processes, and what they said."""
 
 from __future__ import annotations
 
@@ -58,8 +58,9 @@ class Script:
     """A running node script. `stop_reading` closes our end of its stdout, as a connection that goes away does."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+        # unbuffered, so that `communicate` finds all that `readline` has not returned
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(env)
+            command, 0, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(env)
         )
         self._seen = ""
         self.stderr = ""
@@ -191,6 +192,8 @@ class Node:
         for script in self.started:
             script.process.kill()
             script.process.wait()
+        if not (self.home / "exo.pid").exists():
+            return
         mine = [p for p in psutil.process_iter(["cmdline"]) if self._is_mine(p)]
         for process in mine:
             for victim in [process, *process.children(recursive=True)]:

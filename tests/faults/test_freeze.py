@@ -139,12 +139,12 @@ def test_pid_in_the_pid_file_of_another_process_is_never_signalled(node: Node) -
     other.wait()
 
 
-@pytest.mark.parametrize("content", ["", "0", "1", "-1", "00", "12x", "1 2", "99999999999", "$(reboot)"])
-def test_senseless_pid_file_is_skipped(node: Node, content: str) -> None:
-    (node.home / "exo.pid").write_text(content)
-    script = node.script("freeze.sh", hold="0.1")
-    assert [event.name for event in script.end()] == ["skipped"]
-    assert script.status == 10
+def test_senseless_pid_file_is_skipped(node: Node) -> None:
+    for content in ("", "0", "1", "-1", "00", "12x", "1 2", "99999999999", "$(reboot)"):
+        (node.home / "exo.pid").write_text(content)
+        script = node.script("freeze.sh", hold="0.1", match=".")
+        assert [event.name for event in script.end()] == ["skipped"], content
+        assert script.status == 10, content
 
 
 def test_process_stopped_by_somebody_else_is_left_stopped(node: Node, main: psutil.Process) -> None:

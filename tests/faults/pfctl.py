@@ -1,0 +1,132 @@
+"""A `pfctl` for a Linux network namespace: the forms that the Darwin branch uses, kept as nftables rules.
+
+As on a Mac: a counted enable token, an anchor that filters only while pf is enabled, `-n` that only parses, a syntax
+error for anything outside this grammar. State is in the file that PFCTL_STATE names; `calls` there lists each call.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+NFT = "/usr/sbin/nft"
+STATE = Path(os.environ["PFCTL_STATE"])
+ADDRESS = r"([0-9A-Fa-f.:]+)"
+PORT = r"(\d+)"
+TABLE = re.compile(r"table <peers> persist \{((?: [0-9A-Fa-f.:]+)+) \}")
+# rule → nft expressions (chain, match, verdict); {4} and {6} are the sets of peers
+RULES: list[tuple[str, list[tuple[str, str, str]]]] = [
+    (r"pass quick on lo0 all no state", [("input", 'iifname "lo"', "accept"), ("output", 'oifname "lo"', "accept")]),
+    (
+        rf"pass in quick proto tcp from {ADDRESS} to any port {PORT} flags any no state",
+        [("input", "ip saddr \\1 tcp dport \\2", "accept")],
+    ),
+    (
+        rf"pass out quick proto tcp from any port {PORT} to {ADDRESS} flags any no state",
+        [("output", "ip daddr \\2 tcp sport \\1", "accept")],
+    ),
+    (r"block drop quick inet from <peers> to any", [("input", "ip saddr {4}", "drop")]),
+    (r"block drop quick inet6 from <peers> to any", [("input", "ip6 saddr {6}", "drop")]),
+    (r"block drop quick inet from any to <peers>", [("output", "ip daddr {4}", "drop")]),
+    (r"block drop quick inet6 from any to <peers>", [("output", "ip6 daddr {6}", "drop")]),
+]
+
+
+def parse(text: str) -> tuple[str, list[tuple[int, str, str, str]]]:
+    """→ (rules as pfctl prints them, nft expressions with the number of their rule)."""
+    peers: list[str] = []
+    shown: list[str] = []
+    filters: list[tuple[int, str, str, str]] = []
+    for line in text.splitlines():
+        if table := TABLE.fullmatch(line):
+            peers = table[1].split()
+            continue
+        for pattern, expressions in RULES:
+            if found := re.fullmatch(pattern, line):
+                four = "{ " + ", ".join(p for p in peers if ":" not in p) + " }"
+                six = "{ " + ", ".join(p for p in peers if ":" in p) + " }"
+                for chain, match, verdict in expressions:
+                    match_text = found.expand(match) if found.groups() else match
+                    match_text = match_text.replace("{4}", four).replace("{6}", six)
+                    if "{  }" not in match_text:
+                        filters.append((len(shown), chain, match_text, verdict))
+                shown.append(line)
+                break
+        else:
+            raise SystemExit(f"syntax error: {line}")
+    return "\n".join(shown), filters
+
+
+def enforce(state: dict[str, Any]) -> None:
+    subprocess.run([NFT, "delete", "table", "inet", "pf"], check=False, capture_output=True)
+    if not state["tokens"] or not state["rules"]:
+        return
+    _, filters = parse(state["text"])
+    lines = ["table inet pf {"]
+    for chain in ("input", "output"):
+        lines += [f"chain {chain} {{", f"type filter hook {chain} priority 0;"]
+        lines += [f'{match} counter {verdict} comment "{n}"' for n, where, match, verdict in filters if where == chain]
+        lines.append("}")
+    subprocess.run([NFT, "-f", "-"], input="\n".join([*lines, "}"]), text=True, check=True)
+
+
+def counted() -> dict[int, int]:
+    listed = subprocess.run([NFT, "list", "table", "inet", "pf"], capture_output=True, text=True, check=False).stdout
+    found = re.findall(r'packets (\d+) bytes \d+ \w+ comment "(\d+)"', listed)
+    sums: dict[int, int] = {}
+    for packets, number in found:
+        sums[int(number)] = sums.get(int(number), 0) + int(packets)
+    return sums
+
+
+def anchor(arguments: list[str], state: dict[str, Any]) -> None:
+    match arguments:
+        case ["-n", "-f", file]:
+            parse(Path(file).read_text())
+        case ["-f", file]:
+            state["text"] = Path(file).read_text()
+            state["rules"], _ = parse(state["text"])
+        case ["-F", "all"]:
+            state["rules"] = state["text"] = ""
+        case ["-s", "rules"]:
+            print(state["rules"])
+        case ["-s", "rules", "-v"]:
+            packets = counted()
+            for number, rule in enumerate(state["rules"].splitlines()):
+                print(rule)
+                print(f"  [ Evaluations: 9  Packets: {packets.get(number, 0)}  Bytes: 0  States: 0 ]")
+        case _:
+            raise SystemExit(f"pfctl: not emulated: {arguments}")
+
+
+def main() -> None:
+    state: dict[str, Any] = json.loads(STATE.read_text())
+    arguments = sys.argv[1:]
+    state["calls"].append(" ".join(arguments))
+    match arguments:
+        case ["-q", "-a", "com.apple/rig", *rest]:
+            anchor(rest, state)
+        case ["-s", "rules"]:
+            print('scrub-anchor "com.apple/*" all fragment reassemble\n' + state["main"])
+        case ["-s", "info"]:
+            print(f"Status: {'Enabled' if state['tokens'] else 'Disabled'} for 0 days 00:00:01")
+        case ["-E"]:
+            state["tokens"].append(9_000_000_000 + len(state["calls"]))
+            print(f"No ALTQ support in kernel\npf enabled\nToken : {state['tokens'][-1]}", file=sys.stderr)
+        case ["-X", token] if int(token) in state["tokens"]:
+            state["tokens"].remove(int(token))
+        case ["-k", _] | ["-k", "0.0.0.0/0" | "::/0", "-k", _]:
+            print("killed 0 states", file=sys.stderr)
+        case _:
+            raise SystemExit(f"pfctl: not emulated: {arguments}")
+    STATE.write_text(json.dumps(state))
+    if arguments[-2:-1] in (["-f"], ["-F"], ["-X"]) or arguments == ["-E"]:
+        enforce(state)
+
+
+main()
