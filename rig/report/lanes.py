@@ -1,0 +1,220 @@
+"""What each node and each instance went through, as spans of time, from what the views showed. Pure, bounded.
+
+Nodes: whether their API answered, who claimed to be master, memory. Instances: the view that counts is that of the one
+node that claims to be master, else of the answering node with the longest event log; what only others list is
+`elsewhere` (a node that replays its log shows old instances).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from rig.journal.records import AnyRecord, MasterSeen, NodeMemory, Own, Reachability, ViewChanged
+
+MAX_SPANS: Final = 5000
+MAX_INSTANCES: Final = 1000
+MAX_SAMPLES: Final = 4096
+READY: Final = frozenset({"RunnerReady", "RunnerRunning"})
+InstanceState: TypeAlias = Literal["ready", "starting", "failed", "elsewhere"]
+
+
+@dataclass(slots=True)
+class Span:
+    """[from_t, to_t); `to_t` is None while it goes on."""
+
+    from_t: float
+    to_t: float | None
+    state: str
+
+
+class Track:
+    """One thing that is in one state at a time, or in none. Keeps the first 5000 spans; `left_out` counts the rest."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.left_out = 0
+
+    def set(self, at_t: float, state: str | None) -> None:
+        last = self.spans[-1] if self.spans else None
+        if last is not None and last.to_t is None:
+            if last.state == state:
+                return
+            last.to_t = max(at_t, last.from_t)
+        if state is None:
+            return
+        if len(self.spans) >= MAX_SPANS:
+            self.left_out += 1
+            return
+        self.spans.append(Span(at_t, None, state))
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    t: float
+    value: float
+
+
+class Samples:
+    """A figure over time. When there are too many, of each two neighbours the larger one stays."""
+
+    def __init__(self, limit: int = MAX_SAMPLES) -> None:
+        self._limit = limit
+        self.kept: list[Sample] = []
+
+    def add(self, at_t: float, value: float) -> None:
+        self.kept.append(Sample(at_t, value))
+        if len(self.kept) >= self._limit:
+            pairs = zip(self.kept[::2], self.kept[1::2], strict=False)
+            self.kept = [max(pair, key=lambda sample: sample.value) for pair in pairs]
+
+
+@dataclass
+class NodeLane:
+    """`memory`: available bytes as the node itself told the target; `measured`: read on the node around faults."""
+
+    reach: Track = field(default_factory=Track)
+    master: Track = field(default_factory=Track)
+    memory: Samples = field(default_factory=Samples)
+    measured: Samples = field(default_factory=Samples)
+    wired: Samples = field(default_factory=Samples)
+
+
+@dataclass
+class InstanceLane:
+    id: str
+    model: str
+    track: Track = field(default_factory=Track)
+
+
+@dataclass
+class Controller:
+    """The rig's own process."""
+
+    cpu_percent: Samples = field(default_factory=Samples)
+    rss_bytes: Samples = field(default_factory=Samples)
+    lag_s: Samples = field(default_factory=Samples)
+
+    def feed(self, record: Own) -> None:
+        self.cpu_percent.add(record.t, record.cpu_percent)
+        self.rss_bytes.add(record.t, record.rss_bytes)
+        self.lag_s.add(record.t, record.lag_max_s)
+
+
+class Lanes:
+    def __init__(self, nodes: tuple[str, ...] = ()) -> None:
+        self.nodes: dict[str, NodeLane] = {name: NodeLane() for name in nodes}
+        self.instances: dict[str, InstanceLane] = {}
+        self.instances_left_out = 0
+        self.controller = Controller()
+        self._views = _Views()
+
+    def feed(self, record: AnyRecord) -> None:
+        match record:
+            case Reachability():
+                self._node(record.node).reach.set(record.t, "answers" if record.reachable else "silent")
+            case MasterSeen():
+                self._node(record.node).master.set(record.at_t, "master" if record.is_master else None)
+            case ViewChanged(facet="memory"):
+                self._memory(record)
+            case NodeMemory():
+                lane = self._node(record.node)
+                if record.available_bytes is not None:
+                    lane.measured.add(record.t, record.available_bytes)
+                if record.wired_bytes is not None:
+                    lane.wired.add(record.t, record.wired_bytes)
+            case Own():
+                self.controller.feed(record)
+            case _:
+                pass
+        if self._views.feed(record):
+            self._show(record.t)
+
+    def _node(self, name: str) -> NodeLane:
+        return self.nodes.setdefault(name, NodeLane())
+
+    def _memory(self, record: ViewChanged) -> None:
+        own_id = self._views.node_ids.get(record.node)
+        value = _mapping(record.value).get(own_id or "")
+        if isinstance(value, int | float):
+            self._node(record.node).memory.add(record.t, float(value))
+
+    def _show(self, at_t: float) -> None:
+        states = self._views.states()
+        for name in states:
+            if name in self.instances:
+                continue
+            if len(self.instances) >= MAX_INSTANCES:
+                self.instances_left_out += 1
+                continue
+            self.instances[name] = InstanceLane(name, states[name][1])
+        for name, lane in self.instances.items():
+            lane.track.set(at_t, states[name][0] if name in states else None)
+
+
+class _Views:
+    """The latest views of all nodes, and what they say together of each instance."""
+
+    def __init__(self) -> None:
+        self.node_ids: dict[str, str] = {}
+        self._instances: dict[str, dict[str, Any]] = {}
+        self._runners: dict[str, dict[str, Any]] = {}
+        self._index: dict[str, float] = {}
+        self._silent: set[str] = set()
+        self._masters: set[str] = set()
+
+    def feed(self, record: AnyRecord) -> bool:
+        """Whether instances may look different now."""
+        match record:
+            case ViewChanged(facet="instances"):
+                self._instances[record.node] = _mapping(record.value)
+            case ViewChanged(facet="runners"):
+                self._runners[record.node] = _mapping(record.value)
+            case ViewChanged(facet="event_index"):
+                if isinstance(record.value, int | float):
+                    self._index[record.node] = float(record.value)
+                return False
+            case ViewChanged(facet="node_id"):
+                self.node_ids[record.node] = str(record.value)
+                return False
+            case Reachability():
+                (self._silent.discard if record.reachable else self._silent.add)(record.node)
+            case MasterSeen():
+                (self._masters.add if record.is_master else self._masters.discard)(record.node)
+            case _:
+                return False
+        return True
+
+    def states(self) -> dict[str, tuple[InstanceState, str]]:
+        """State and model of every instance that an answering node lists."""
+        answering = [node for node in self._instances if node not in self._silent]
+        chief = self._chief(answering)
+        found: dict[str, tuple[InstanceState, str]] = {}
+        for node in answering:
+            for name, item in self._instances[node].items():
+                model = str(_mapping(item).get("model"))
+                if node == chief:
+                    found[name] = (_state(_mapping(item), self._runners.get(node, {})), model)
+                else:
+                    found.setdefault(name, ("elsewhere", model))
+        return found
+
+    def _chief(self, answering: list[str]) -> str | None:
+        claims = [node for node in answering if node in self._masters]
+        if len(claims) == 1:
+            return claims[0]
+        return max(answering, key=lambda node: (self._index.get(node, -1.0), node), default=None)
+
+
+def _state(instance: Mapping[str, Any], runners: Mapping[str, Any]) -> InstanceState:
+    statuses = {str(runners.get(str(runner), "")) for runner in _mapping(instance.get("runners")).values()}
+    if statuses and statuses <= READY:
+        return "ready"
+    if any("Fail" in status or "Shut" in status for status in statuses):
+        return "failed"
+    return "starting"
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
