@@ -78,6 +78,30 @@ class ProcessExited(Entry, frozen=True, kw_only=True, tag="process_end"):
     status: int
 
 
+class ProcessSignalled(Entry, frozen=True, kw_only=True, tag="signal"):
+    """The cluster itself is about to signal one of its processes: a main its runner, a machine its main."""
+
+    node: str
+    role: str
+    pid: int
+    signal: int
+
+
+class Serving(Entry, frozen=True, kw_only=True, tag="serving"):
+    """The main process `pid` accepts connections at its API from now on."""
+
+    node: str
+    pid: int
+
+
+class Stopping(Entry, frozen=True, kw_only=True, tag="stopping"):
+    """A main has begun to shut down, or a machine to end every process of its node: `process` is the writer's."""
+
+    node: str
+    process: str
+    pid: int
+
+
 class FilterChanged(Entry, frozen=True, kw_only=True, tag="filter"):
     """The node's packet filter as it is from now on; `packets` of what was removed by the change."""
 
@@ -97,7 +121,16 @@ class InstanceChanged(Entry, frozen=True, kw_only=True, tag="instance"):
 
 
 AnyEntry: TypeAlias = (
-    Opened | RequestOpened | RequestClosed | ProcessStarted | ProcessExited | FilterChanged | InstanceChanged
+    Opened
+    | RequestOpened
+    | RequestClosed
+    | ProcessStarted
+    | ProcessExited
+    | ProcessSignalled
+    | Serving
+    | Stopping
+    | FilterChanged
+    | InstanceChanged
 )
 
 MAX_FILE_BYTES = 1 << 30

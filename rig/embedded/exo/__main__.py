@@ -23,7 +23,7 @@ from rig.embedded.exo.api import serve_api
 from rig.embedded.exo.files import AlreadyRunning, PidFile
 from rig.embedded.exo.host import Host
 from rig.embedded.exo.shutdown import shut_down
-from rig.embedded.ledger import Ledger
+from rig.embedded.ledger import Ledger, Serving, Stopping
 from rig.embedded.logic.behaviour import named, timers_for
 from rig.embedded.settings import NodeSettings, read_settings
 
@@ -43,8 +43,10 @@ async def run(settings: NodeSettings, lifeline_fd: int, pid_file: PidFile) -> in
     loop.set_exception_handler(lambda _, context: die(host, context))
     await host.start()
     runner = await serve_api(host)
+    ledger.write(Serving(t=ledger.now(), node=settings.name, pid=os.getpid()))
     pid_file.write()
     await host.stopped.wait()
+    ledger.write(Stopping(t=ledger.now(), node=settings.name, process="exo", pid=os.getpid()))
     await shut_down(host, runner)
     return host.status
 

@@ -76,6 +76,7 @@ class ChatStream:
         self.streamed = streamed
         self.closed = asyncio.Event()
         self.tokens = 0
+        self._handed = 0  # of an answer that is not streamed: tokens in the body that was written
         self._opened = False
         self._early: list[bytes] = [KEEP_ALIVE] if streamed else []  # what comes before the headers are out
         self._started = time.monotonic()
@@ -157,6 +158,7 @@ class ChatStream:
             case "cut_json":
                 choice = {"index": 0, "message": {"role": "assistant", "content": "".join(self._texts)}}
                 self._write(json.dumps({**self._head, "choices": [choice]}, separators=(",", ":")).encode())
+                self._handed = self.tokens
                 self._end_cleanly("cut", message=effect.message)
             case "clean_end" | "empty_body":
                 self._end_cleanly("cut", message=effect.message)
@@ -169,6 +171,7 @@ class ChatStream:
             choice = {"index": 0, "message": message, "finish_reason": effect.finish_reason}
             body = {**self._head, "choices": [choice], "usage": _usage(effect)}
             self._write(json.dumps(body, separators=(",", ":")).encode())
+            self._handed = self.tokens
         else:
             last = b'%b%b},"finish_reason":%b}],"usage":%b}\n\n' % (
                 self._prefix,
@@ -219,7 +222,7 @@ class ChatStream:
                 end=end,
                 status=200,
                 finish_reason=finish_reason,
-                tokens=self.tokens,
+                tokens=self.tokens if self.streamed else self._handed,
                 last_token_t=self._last_token_t,
                 message=message,
                 request=self.request,

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 import rig
-from rig.embedded.ledger import Ledger, ProcessExited, ProcessStarted
+from rig.embedded.ledger import Ledger, ProcessExited, ProcessSignalled, ProcessStarted
 from rig.embedded.logic.effects import RunnerCommand, StartRunner, StopRunner
 from rig.embedded.logic.runner import RunnerReport
 from rig.embedded.settings import NodeSettings
@@ -137,12 +137,21 @@ class Runners:
             return
         with contextlib.suppress(ProcessLookupError):
             if not effect.kill:
-                running.process.send_signal(signal.SIGTERM)
+                self._signal(running.process, signal.SIGTERM)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(STOP_GRACE_S):
                         await running.process.wait()
                         return
-            running.process.kill()
+            self._signal(running.process, signal.SIGKILL)
+
+    def _signal(self, process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+        """Noted first, to be told from a kill by somebody else. Raises ProcessLookupError."""
+        self.ledger.write(
+            ProcessSignalled(
+                t=self.ledger.now(), node=self.settings.name, role="runner", pid=process.pid, signal=number
+            )
+        )
+        process.send_signal(number)
 
     def _ended(self, runner_id: str, status: int) -> None:
         running = self.running.pop(runner_id, None)

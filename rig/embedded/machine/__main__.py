@@ -13,7 +13,7 @@ import sys
 
 from rig.embedded import lifeline as lifelines
 from rig.embedded import orphans
-from rig.embedded.ledger import FilterChanged, Ledger, ProcessExited
+from rig.embedded.ledger import FilterChanged, Ledger, ProcessExited, Stopping
 from rig.embedded.machine import commands
 from rig.embedded.machine.exo_process import ExoMain
 from rig.embedded.machine.network import Network
@@ -56,6 +56,7 @@ async def run(settings: NodeSettings, lifeline_fd: int) -> int:
         control.close()
         return 0 if waiting.done() else 1
     finally:
+        ledger.write(Stopping(t=ledger.now(), node=settings.name, process="machine", pid=os.getpid()))
         serving.cancel()
         collecting.cancel()
         end_marked(settings.marker)
@@ -88,7 +89,15 @@ def note_filter(packet_filter: PacketFilter, ledger: Ledger, node: str) -> None:
     """Write every change of the filter into the ledger."""
 
     def changed(command: str) -> None:
-        ledger.write(FilterChanged(t=ledger.now(), node=node, command=command, rules=packet_filter.rules()))
+        ledger.write(
+            FilterChanged(
+                t=ledger.now(),
+                node=node,
+                command=command,
+                rules=packet_filter.rules(),
+                packets=packet_filter.removed_packets,
+            )
+        )
 
     packet_filter.changed.append(changed)
 

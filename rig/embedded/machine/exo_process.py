@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from rig.embedded.ledger import Ledger, ProcessExited, ProcessStarted
+from rig.embedded.ledger import Ledger, ProcessExited, ProcessSignalled, ProcessStarted
 from rig.embedded.lifeline import Lifeline
 from rig.embedded.machine.environment import node_environment
 from rig.embedded.reap import record_session
@@ -64,7 +64,7 @@ class ExoMain:
                         return None
                     await asyncio.wait({ended}, timeout=POLL_S)
         except TimeoutError:
-            process.kill()
+            self._signal(process, signal.SIGKILL)
             return f"exo did not start within {START_TIMEOUT_S:g} s"
         finally:
             ended.cancel()
@@ -79,13 +79,20 @@ class ExoMain:
         if process is None or process.returncode is not None:
             return True
         with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGTERM)
+            self._signal(process, signal.SIGTERM)
         try:
             async with asyncio.timeout(STOP_TIMEOUT_S):
                 await process.wait()
         except TimeoutError:
             return False
         return True
+
+    def _signal(self, process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+        """Noted first, to be told from a kill by somebody else. Raises ProcessLookupError."""
+        self.ledger.write(
+            ProcessSignalled(t=self.ledger.now(), node=self.settings.name, role="main", pid=process.pid, signal=number)
+        )
+        process.send_signal(number)
 
     def _watch(self, process: asyncio.subprocess.Process) -> None:
         record_session(self.settings.folder, process.pid)

@@ -110,6 +110,7 @@ class PacketFilter:
     chains: dict[str, list[Chain]] = field(default_factory=dict[str, list[Chain]])
     enabled: bool = True
     changed: list[Callable[[str], None]] = field(default_factory=list[Callable[[str], None]])
+    removed_packets: int = 0  # what the rules that the last change removed had dropped
 
     def idle(self) -> bool:
         """Whether everything passes without a look: the usual case, asked for every chunk."""
@@ -126,6 +127,7 @@ class PacketFilter:
 
     def replace(self, owner: str, chains: list[Chain] | None, command: str) -> None:
         """Set or (None) remove all chains of an owner, and tell the listeners which command it was."""
+        self.removed_packets = self.dropped_packets(owner)
         if chains is None:
             self.chains.pop(owner, None)
         else:
@@ -135,6 +137,7 @@ class PacketFilter:
     def enable(self, *, enabled: bool, command: str) -> None:
         """Rules are listed while the filter is not enabled, but enforce nothing (pf)."""
         self.enabled = enabled
+        self.removed_packets = 0
         self.tell(command)
 
     def tell(self, command: str) -> None:
