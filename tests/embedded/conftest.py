@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,40 @@ class Done:
     signal: str | None
     out: str
     err: str
+
+
+@dataclass
+class Stream:
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    seen: bytes = b""
+
+    async def read_until(self, wanted: bytes, *, within_s: float = 5.0) -> None:
+        async with asyncio.timeout(within_s):
+            while wanted not in self.seen:
+                data = await self.reader.read(65536)
+                assert data, self.seen[-300:]
+                self.seen += data
+
+    async def read_for(self, seconds: float) -> bool:
+        """Read what comes; whether the connection ended within that time."""
+        try:
+            async with asyncio.timeout(seconds):
+                while data := await self.reader.read(65536):
+                    self.seen += data
+        except TimeoutError:
+            return False
+        except ConnectionError:
+            pass
+        return True
+
+    @property
+    def ended_cleanly(self) -> bool:
+        return self.seen.endswith(b"0\r\n\r\n")
+
+    @property
+    def body(self) -> bytes:
+        return self.seen.partition(b"\r\n\r\n")[2]
 
 
 @dataclass
@@ -71,13 +106,16 @@ class Running:
 
     async def ssh(self, node: str, command: str, *, stdin: str | None = None, timeout_s: float = 20.0) -> Done:
         """One command over a connection of its own."""
-        async with await self.connect(node) as connection:
+        connection = await self.connect(node)
+        try:
             done = await connection.run(
                 command, timeout=timeout_s, input=stdin, stdin=None if stdin else asyncssh.DEVNULL
             )
-            signal = None if done.exit_signal is None else str(done.exit_signal[0])
-            status = done.exit_status if signal is None else None
-            return Done(status=status, signal=signal, out=str(done.stdout or ""), err=str(done.stderr or ""))
+        finally:
+            connection.close()
+        signal = None if done.exit_signal is None else str(done.exit_signal[0])
+        status = done.exit_status if signal is None else None
+        return Done(status=status, signal=signal, out=str(done.stdout or ""), err=str(done.stderr or ""))
 
     async def get(self, node: str, path: str, *, timeout_s: float = 5.0) -> tuple[int, Any]:
         return await self.request("GET", node, path, timeout_s=timeout_s)
@@ -122,6 +160,43 @@ class Running:
             return await self.request("POST", node, "/v1/chat/completions", body, timeout_s=timeout_s)
         except (aiohttp.ClientError, ValueError):
             return 0, None
+
+    async def stream(self, node: str, model: str, *, streamed: bool = True, max_tokens: int = 4000) -> Stream:
+        """A chat completion in flight, as raw bytes."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(self.api(node).rpartition(":")[2]))
+        body = {
+            "model": model,
+            "stream": streamed,
+            "max_tokens": max_tokens,
+            "messages": [{"role": "user", "content": "x"}],
+        }
+        payload = json.dumps(body).encode()
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+        writer.write(head % len(payload) + payload)
+        return Stream(reader, writer)
+
+    def master(self) -> str:
+        """The node whose main process holds the master's log open; fails unless it is one."""
+        (name,) = (
+            name
+            for name in self.layout.nodes
+            if any("event_log/master/events.bin" in f.path for f in psutil.Process(self.main_pid(name)).open_files())
+        )
+        return name
+
+    async def hosts(self, model: str) -> list[str]:
+        """The nodes that a model's only instance runs on, rank 0 first."""
+        ids = {(await self.get(name, "/node_id"))[1]: name for name in self.layout.nodes}
+        _, instances = await self.get(self.layout.nodes[0], "/state/instances")
+        (shards,) = (
+            body["shardAssignments"]
+            for tagged in instances.values()
+            for body in tagged.values()
+            if body["shardAssignments"]["modelId"] == model
+        )
+        runners = {runner: ids[node] for node, runner in shards["nodeToRunner"].items()}
+        ranks = {next(iter(s.values()))["deviceRank"]: runners[r] for r, s in shards["runnerToShard"].items()}
+        return [ranks[rank] for rank in sorted(ranks)]
 
     async def whole(self, among: list[str] | None = None) -> bool:
         """Whether the views of these nodes list each of them and no other."""
@@ -179,7 +254,7 @@ Start: TypeAlias = Callable[..., Awaitable[Running]]
 
 
 @contextmanager
-def _running(folder: Path, spec: Embedded, inert: frozenset[str] = frozenset()) -> Iterator[Running]:
+def _running(folder: Path, spec: Embedded, inert: frozenset[str] = frozenset()) -> Generator[Running]:
     layout = prepare(spec, folder, inert=inert)
     lifeline = Lifeline()
     with (folder / "cluster.log").open("wb") as log:
@@ -215,13 +290,21 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def flawed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Three nodes that behave as exo 0.3.70, shared: a test leaves them whole."""
+    with _running(tmp_path_factory.mktemp("flawed"), Embedded(pace=20, behaviour="exo-0.3.70")) as running:
+        yield running
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Starts a cluster of the test's own: `await start(nodes=1, behaviour=…)`."""
     contexts: list[Any] = []
 
     async def begin(*, inert: frozenset[str] = frozenset(), **spec: Any) -> Running:
-        context = _running(tmp_path / f"own-{len(contexts)}", Embedded(**{"pace": 20.0, "nodes": 1, **spec}), inert)
+        wanted = Embedded.model_validate({"pace": 20.0, "nodes": 1, **spec})
+        context = _running(tmp_path / f"own-{len(contexts)}", wanted, inert)
         running = await asyncio.to_thread(context.__enter__)
         contexts.append(context)
         return running
