@@ -97,6 +97,10 @@ class Master:
         seen = self._replica.state.last_seen
         seen.update({n: last_seen[n] for n in seen if n in last_seen})
 
+    @property
+    def in_flight(self) -> int:
+        return len(self._on_its_way)
+
     # time
 
     def next_deadline(self) -> float:

@@ -119,6 +119,11 @@ class NodeLogic:
         """Requests this API has not ended, by command id."""
         return self._api.requests
 
+    @property
+    def placements_in_flight(self) -> int:
+        """Placements the keeper has decided and that are no event yet."""
+        return 0 if self._master is None else self._master.in_flight
+
     # time and links
 
     def start(self, now: float) -> list[Effect]:

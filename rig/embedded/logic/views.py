@@ -1,133 +1,37 @@
-"""What a node's API shows, in exo's shapes: `/state`, `/deployments`, `/v1/models`, `/instance/previews`, `/events`.
+"""What a node's API shows, in exo's shapes: `/state`, `/deployments`, `/v1/models`, `/instance/previews`.
 
-State and deployments are camelCase, events and previews' outer fields snake_case, as exo has them. `wall` turns a
+State and deployments are camelCase, previews' outer fields snake_case, as exo has them. `wall` turns a
 time on the node's monotonic clock into Unix seconds.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, cast
 
 import msgspec
 
 from rig.embedded.logic import events as ev
+from rig.embedded.logic.event_views import events_json as events_json  # part of what is shown, in a file of its own
 from rig.embedded.logic.models import Model
 from rig.embedded.logic.placement import CannotPlace, place
 from rig.embedded.logic.replica import Replica
+from rig.embedded.logic.shapes import (
+    Json,
+    camelise,
+    deployment_json,
+    instance_json,
+    memory_json,
+    network_json,
+    runner_json,
+    shard_json,
+    task_json,
+)
 from rig.embedded.logic.state import ClusterState
 
-Json = dict[str, Any]
 _API_PORT = 52415
-
-
-@lru_cache(maxsize=4096)
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(part[:1].upper() + part[1:] for part in rest)
-
-
-def _camelise(value: Any) -> Any:
-    """snake_case keys of nested dicts become camelCase. Ids are keys too; they hold no underscore and stay."""
-    if isinstance(value, dict):
-        items = cast("Mapping[str, Any]", value)
-        return {_camel(k) if "_" in k else k: _camelise(v) for k, v in items.items()}
-    if isinstance(value, list):
-        return [_camelise(v) for v in cast("list[Any]", value)]
-    return value
-
-
-def _card(models: Mapping[str, Model], model_id: str) -> Json:
-    return models[model_id].card() if model_id in models else {"model_id": model_id}
-
-
-def instance_json(instance: ev.Instance, models: Mapping[str, Model]) -> Json:
-    """snake_case, tagged by its kind."""
-    model, world = models.get(instance.model_id), len(instance.nodes)
-    layers = model.layers if model is not None else world
-    tag = "TensorShardMetadata" if instance.sharding == "Tensor" else "PipelineShardMetadata"
-    shards: Json = {}
-    for rank, runner_id in enumerate(instance.runners):
-        tensor = instance.sharding == "Tensor"
-        shards[runner_id] = {
-            tag: {
-                "model_card": _card(models, instance.model_id),
-                "device_rank": rank,
-                "world_size": world,
-                "immediate_exception": False,
-                "should_timeout": None,
-                "start_layer": 0 if tensor else rank * layers // world,
-                "end_layer": layers if tensor else (rank + 1) * layers // world,
-                "n_layers": layers,
-            }
-        }
-    hosts: Json = {}
-    for node_id in instance.nodes:
-        hosts[node_id] = [
-            {"ip": "0.0.0.0" if other == node_id else address, "port": instance.port}
-            for other, address in zip(instance.nodes, instance.addresses, strict=True)
-        ]
-    body: Json = {
-        "instance_id": instance.instance_id,
-        "shard_assignments": {
-            "model_id": instance.model_id,
-            "runner_to_shard": shards,
-            "node_to_runner": dict(zip(instance.nodes, instance.runners, strict=True)),
-        },
-        "hosts_by_node": hosts,
-        "ephemeral_port": instance.port,
-    }
-    return {"MlxJacclInstance" if instance.instance_meta == "MlxJaccl" else "MlxRingInstance": body}
-
-
-def deployment_json(deployment: ev.Deployment, models: Mapping[str, Model]) -> Json:
-    """snake_case."""
-    return {
-        "deployment_id": deployment.deployment_id,
-        "model_card": _card(models, deployment.model_id),
-        "sharding": deployment.sharding,
-        "instance_meta": deployment.instance_meta,
-        "min_nodes": deployment.min_nodes,
-        "instance_id": deployment.instance_id,
-        "placement_error": deployment.placement_error,
-    }
-
-
-def runner_json(status: ev.RunnerStatus) -> Json:
-    """snake_case, tagged by the state."""
-    match status.state:
-        case "RunnerReady":
-            return {status.state: {"prefill_server_port": None}}
-        case "RunnerLoading":
-            return {status.state: {"layers_loaded": status.layers_loaded, "total_layers": status.total_layers}}
-        case "RunnerFailed":
-            return {status.state: {"error_message": status.error}}
-        case _:
-            return {status.state: {}}
-
-
-def task_json(task: ev.Task, state: ClusterState, models: Mapping[str, Model]) -> Json:
-    """snake_case, tagged by its kind."""
-    body: Json = {"task_id": task.task_id, "task_status": task.status, "instance_id": task.instance_id}
-    if task.kind == "CreateRunner" and task.instance_id in state.instances:
-        instance = state.instances[task.instance_id]
-        body["bound_instance"] = {
-            "instance": instance_json(instance, models),
-            "bound_runner_id": task.runner_id,
-            "bound_node_id": instance.nodes[instance.runners.index(task.runner_id)],
-        }
-    elif task.kind == "TextGeneration":
-        body["command_id"] = task.command_id
-        instance = state.instances.get(task.instance_id)
-        body["task_params"] = {
-            "model": instance.model_id if instance is not None else "",
-            "max_output_tokens": task.max_tokens,
-            "stream": True,
-        }
-    return {task.kind: body}
+_DISK_BYTES = 256 * 1024**3  # every emulated disk: that big, half full
 
 
 # /state
@@ -138,7 +42,7 @@ def state_json(replica: Replica, models: Mapping[str, Model], wall: Callable[[fl
     state = replica.state
     return {name: part(replica, models, wall) for name, part in _PARTS.items()} | {
         "lastEventAppliedIdx": replica.next_index - 1,
-        "deployments": {i: _camelise(deployment_json(d, models)) for i, d in state.deployments.items()},
+        "deployments": {i: camelise(deployment_json(d, models)) for i, d in state.deployments.items()},
     }
 
 
@@ -152,7 +56,7 @@ def state_part(
     if head == "lastEventAppliedIdx":
         value: Any = replica.next_index - 1
     elif head == "deployments":
-        value = {i: _camelise(deployment_json(d, models)) for i, d in replica.state.deployments.items()}
+        value = {i: camelise(deployment_json(d, models)) for i, d in replica.state.deployments.items()}
     elif head in _PARTS:
         value = _PARTS[head](replica, models, wall)
     else:
@@ -165,33 +69,32 @@ def state_part(
 
 
 def _instances(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Json:
-    return {i: _camelise(instance_json(x, models)) for i, x in replica.state.instances.items()}
+    return {i: camelise(instance_json(x, models)) for i, x in replica.state.instances.items()}
 
 
 def _runners(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Json:
-    return {i: _camelise(runner_json(s)) for i, s in replica.state.runners.items()}
+    return {i: camelise(runner_json(s)) for i, s in replica.state.runners.items()}
 
 
 def _downloads(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Json:
-    return {
-        node_id: [
-            {
-                "DownloadCompleted": {
-                    "nodeId": node_id,
-                    "modelDirectory": f"/opt/exo/models/{model_id.replace('/', '--')}",
-                    "total": {"inBytes": model.size_bytes},
-                    "readOnly": True,
-                }
+    def entry(node_id: str, model: Model) -> Json:
+        shard = camelise(shard_json(model.card(), 0, 1, (0, model.layers, model.layers)))
+        return {
+            "DownloadCompleted": {
+                "nodeId": node_id,
+                "shardMetadata": {"PipelineShardMetadata": shard},
+                "modelDirectory": f"/opt/exo/models/{model.model_id.replace('/', '--')}",
+                "total": {"inBytes": model.size_bytes},
+                "readOnly": True,
             }
-            for model_id, model in models.items()
-        ]
-        for node_id in replica.state.nodes
-    }
+        }
+
+    return {node_id: [entry(node_id, m) for m in models.values()] for node_id in replica.state.nodes}
 
 
 def _tasks(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Json:
     state = replica.state
-    return {i: _camelise(task_json(t, state, models)) for i, t in state.tasks.items()}
+    return {i: camelise(task_json(t, state, models)) for i, t in state.tasks.items()}
 
 
 def _last_seen(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Json:
@@ -221,29 +124,29 @@ def _topology(replica: Replica, models: Mapping[str, Model], wall: Callable[[flo
 
 def _identities(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Json:
     return {
-        n: {"modelId": "Unknown Model", "chipId": "Unknown Chip", "friendlyName": i.name, "osVersion": "Linux"}
+        n: {
+            "modelId": "Unknown Model",
+            "chipId": "Unknown Chip",
+            "friendlyName": i.name,
+            "osVersion": "Linux",
+            "osBuildVersion": "Unknown",
+        }
         for n, i in replica.state.known.items()
     }
 
 
 def _memory(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Json:
-    return {n: _camelise(_memory_json(i)) for n, i in replica.state.nodes.items()}
+    return {n: camelise(memory_json(i)) for n, i in replica.state.nodes.items()}
 
 
-def _memory_json(info: ev.NodeInfo) -> Json:
-    sizes = {"ram_total": info.ram_total, "ram_available": info.ram_available, "swap_total": 0, "swap_available": 0}
-    return {name: {"in_bytes": size} for name, size in sizes.items()}
+def _disk(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Json:
+    return {
+        n: {"total": {"inBytes": _DISK_BYTES}, "available": {"inBytes": _DISK_BYTES // 2}} for n in replica.state.nodes
+    }
 
 
 def _network(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Json:
-    return {n: _camelise(_network_json(i)) for n, i in replica.state.nodes.items()}
-
-
-def _network_json(info: ev.NodeInfo) -> Json:
-    faces = (("lo", "127.0.0.1"), ("eth0", info.address))
-    return {
-        "interfaces": [{"name": name, "ip_address": ip, "interface_type": "unknown"} for name, ip in faces],
-    }
+    return {n: camelise(network_json(i)) for n, i in replica.state.nodes.items()}
 
 
 def _backends(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Json:
@@ -267,7 +170,7 @@ _PARTS: dict[str, Callable[[Replica, Mapping[str, Model], Callable[[float], floa
     "topology": _topology,
     "nodeIdentities": _identities,
     "nodeMemory": _memory,
-    "nodeDisk": _empty,
+    "nodeDisk": _disk,
     "nodeSystem": _empty,
     "nodeNetwork": _network,
     "nodeThunderbolt": _empty,
@@ -298,7 +201,7 @@ def deployments(state: ClusterState, models: Mapping[str, Model]) -> dict[str, o
     """`GET /deployments`."""
     return {
         "deployments": [
-            {"deployment": _camelise(deployment_json(d, models)), "status": deployment_status(d, state)}
+            {"deployment": camelise(deployment_json(d, models)), "status": deployment_status(d, state)}
             for _, d in sorted(state.deployments.items())
         ]
     }
@@ -376,71 +279,10 @@ def _preview(
     share, rest = divmod(model.size_bytes, len(nodes))
     delta = {n: share + (1 if rank < rest else 0) for rank, n in enumerate(nodes)}
     return head | {
-        "instance": _camelise(instance_json(instance, models)),
+        "instance": camelise(instance_json(instance, models)),
         "memory_delta_by_node": delta,
         "error": None,
     }
-
-
-# /events
-
-
-def event_json(event: ev.Event, state: ClusterState, models: Mapping[str, Model], event_id: str) -> Json:
-    """One event as `/events` shows it: {"Name": {"event_id", …}}."""
-    name = type(event).__name__
-    match event:
-        case ev.InstanceCreated(instance):
-            body: Json = {"instance": instance_json(instance, models)}
-        case ev.DeploymentCreated(deployment):
-            body = {"deployment": deployment_json(deployment, models)}
-        case ev.TaskCreated(task):
-            body = {"task_id": task.task_id, "task": task_json(task, state, models)}
-        case ev.RunnerStatusUpdated(runner_id, status):
-            body = {"runner_id": runner_id, "runner_status": runner_json(status)}
-        case ev.NodeGatheredInfo(node_id, info, what):
-            gathered = _memory_json(info) if what == "memory" else {"NodeNetworkInterfaces": _network_json(info)}
-            body = {"node_id": node_id, "info": gathered}
-        case ev.TopologyEdgeCreated(source, sink, address) | ev.TopologyEdgeDeleted(source, sink, address):
-            body = {"conn": {"source": source, "sink": sink, "edge": {"sink_multiaddr": address}}}
-        case ev.ChunkGenerated():
-            body = _chunk_json(event)
-        case ev.StateCarried():
-            body = {
-                "nodes": [n for n, _ in event.nodes],
-                "instances": [instance_json(i, models) for i in event.instances],
-                "runners": {i: runner_json(s) for i, s in event.runners},
-                "deployments": [deployment_json(d, models) for d in event.deployments],
-            }
-        case _:
-            body = {f: getattr(event, f) for f in event.__struct_fields__}
-    return {name: {"event_id": event_id, **body}}
-
-
-def _chunk_json(chunk: ev.ChunkGenerated) -> Json:
-    match chunk.kind:
-        case "prefill":
-            inner: Json = {"PrefillProgressChunk": {"processed_tokens": chunk.n, "total_tokens": chunk.total}}
-        case "error":
-            inner = {"ErrorChunk": {"error_message": chunk.text}}
-        case _:
-            inner = {"TokenChunk": {"text": chunk.text, "finish_reason": chunk.finish_reason or None}}
-    return {"command_id": chunk.command_id, "chunk": inner}
-
-
-def events_json(replica: Replica, models: Mapping[str, Model]) -> Iterator[bytes]:
-    """`GET /events` as pieces of one JSON array: the position is the index. Event ids are the same on every node."""
-    session = f"{replica.session.master[:8]}-{replica.session.clock:04x}"[-13:]
-    missing = [b"null"] * replica.log.first  # dropped to bound the log; they keep the positions right
-    yield b"["
-    if missing:
-        yield b",".join(missing)
-    first = not missing
-    for index, entry in enumerate(replica.log, replica.log.first):
-        body = event_json(entry.event, replica.state, models, f"{session}-4000-8000-{index:012x}")
-        piece = json.dumps(body, separators=(",", ":")).encode()
-        yield piece if first else b"," + piece
-        first = False
-    yield b"]"
 
 
 def encode(value: Any) -> bytes:
