@@ -13,7 +13,7 @@ from typing import Any, cast
 import msgspec
 
 from rig.embedded.logic import events as ev
-from rig.embedded.logic.event_views import events_json as events_json  # part of what is shown, in a file of its own
+from rig.embedded.logic.event_views import events_json
 from rig.embedded.logic.models import Model
 from rig.embedded.logic.placement import CannotPlace, place
 from rig.embedded.logic.replica import Replica
@@ -29,6 +29,17 @@ from rig.embedded.logic.shapes import (
     task_json,
 )
 from rig.embedded.logic.state import ClusterState
+
+__all__ = [
+    "deployment_status",
+    "deployments",
+    "encode",
+    "events_json",
+    "models_json",
+    "previews",
+    "state_json",
+    "state_part",
+]
 
 _API_PORT = 52415
 _DISK_BYTES = 256 * 1024**3  # every emulated disk: that big, half full
