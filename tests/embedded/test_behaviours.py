@@ -69,8 +69,7 @@ async def test_flawed_streams_get_keep_alives_for_ever_when_the_master_dies(flaw
     await kill_main(flawed, master)
     try:
         await asyncio.sleep(0.5)  # what was on its way is through
-        ended = await asyncio.gather(stream.read_for(2.5), plain.read_for(2.5))
-        assert ended == [False, False]
+        assert await asyncio.gather(stream.read_for(2.5), plain.read_for(2.5)) == [False, False]
         assert stream.seen.count(b": keep-alive\n\n") >= 3
         assert stream.seen.rstrip().endswith(b": keep-alive")
         assert plain.body == b""
