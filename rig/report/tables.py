@@ -155,14 +155,14 @@ def _latency_cells(values: Latencies) -> list[str]:
     return cells
 
 
-def lost(analysis: Analysis) -> Table | None:
-    """Every lost request, own node not faulted first; at most 20."""
+def lost(analysis: Analysis, limit: int = MAX_LOST_ROWS) -> Table | None:
+    """Every lost request, own node not faulted first; at most `limit`."""
     listed = [*analysis.requests.listed, *analysis.requests.listed_own]
     if not listed:
         return None
     aims = {fault.number: f"{fault.number} ({fault.kind})" for fault in analysis.faults}
     columns = ("request", "how", "model", "entry", "sent at", "stalled at", "ended at", "fault", "own")
-    rows = tuple(_lost_row(one, aims) for one in listed[:MAX_LOST_ROWS])
+    rows = tuple(_lost_row(one, aims) for one in listed[:limit])
     more = analysis.requests.total.lost - len(rows)
     return Table("Lost requests", columns, rows, f"and {more} more" if more > 0 else "")
 
