@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.faults.node import EXO_LIKE, Node, state, until, uptime
+from tests.faults.node import EXO_LIKE, FAULTS, Node, state, until, uptime
 
 
 def all_in(pids: list[int], letters: str) -> bool:
@@ -52,6 +53,29 @@ def test_resumed_by_somebody_else_is_ineffective(node: Node, main: psutil.Proces
     assert healed.fields["escaped"].split(":")[0] == str(runner)
     assert all_in(node.tree(), "RS")
     assert main.is_running()
+
+
+def test_resumed_and_stopped_again_during_the_hold_is_seen(node: Node, main: psutil.Process) -> None:
+    script = node.script("freeze.sh", hold="2.5")
+    script.wait_for("holding")
+    os.kill(main.pid, signal.SIGCONT)
+    time.sleep(0.8)  # several samples of the script
+    os.kill(main.pid, signal.SIGSTOP)
+    script.end()
+    assert script.status == 11
+    assert main.status() != psutil.STATUS_STOPPED
+
+
+def test_signal_goes_to_the_recorded_process_only(node: Node, main: psutil.Process) -> None:
+    """`signal` itself, which every kill goes through: a pid with another start time is another process."""
+    tick = Path(f"/proc/{main.pid}/stat").read_text().rpartition(") ")[2].split()[19]
+    lib = f". '{FAULTS}/lib.sh'"
+    for items in (f"{main.pid}:{int(tick) + 1}", f"{main.pid}:", f"{main.pid}", "1:1 0:0 -1:-1 x:y"):
+        subprocess.run([*node.shell, "-c", f"{lib}; signal STOP {items}"], check=True, timeout=10)
+        assert state(main.pid) in "RS"
+    subprocess.run([*node.shell, "-c", f"{lib}; signal STOP {main.pid}:{tick}"], check=True, timeout=10)
+    until(lambda: state(main.pid) == "T", "stopped")
+    main.resume()
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
