@@ -48,6 +48,14 @@ def doubled(tape: Tape, *, master: str = "node-2", claimed_t: float = 10, deploy
     tape.instances(20, {"i": (A, "x"), "j": (A, "y"), "k": (B, "z")})
 
 
+def replaying(tape: Tape) -> None:
+    """The master's node was killed, and shows the instances of its old log until it has caught up."""
+    tape.view(1, "node-1", "event_index", 500)
+    tape.fault(0, "master-crash", 5, 8, hit=("node-2",))
+    tape.view(12, "node-2", "event_index", 7)
+    doubled(tape)
+
+
 CASES: list[tuple[str, Status, Build]] = [
     ("no-request-lost", "not-exercised", lambda t: t.end(1)),
     ("no-request-lost", "pass", lambda t: t.steady(1, 5)),
@@ -101,6 +109,7 @@ CASES: list[tuple[str, Status, Build]] = [
     ("one-instance-per-model", "fail", doubled),
     ("one-instance-per-model", "not-exercised", lambda t: doubled(t, master="node-1")),
     ("one-instance-per-model", "not-exercised", lambda t: doubled(t, claimed_t=19.8)),
+    ("one-instance-per-model", "not-exercised", replaying),
     ("one-instance-per-model", "pass", lambda t: doubled(t, deployed=B)),
     ("deployments-outlive-master", "not-exercised", runner_kill),
     ("deployments-outlive-master", "pass", lambda t: t.fault(0, "master-crash", 100, 110)),

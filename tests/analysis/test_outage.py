@@ -68,6 +68,11 @@ def test_nothing_is_sustained_where_nothing_more_was_asked() -> None:
     assert found.sustained is None
 
 
+def test_a_success_that_is_not_followed_up_in_time_proves_nothing() -> None:
+    trials = [bad(101, 101.1), ok(110, 110.2), ok(150, 150.2), ok(151, 151.2)]
+    assert outage(trials, strike_t=100, heal_t=105, until_t=200, quiet_s=15).sustained is trials[2]
+
+
 def test_nothing_is_sustained_before_it_was_watched_long_enough() -> None:
     trials = [bad(101, 101.1), *steady(110, 124)]
     assert outage(trials, strike_t=100, heal_t=105, until_t=125, quiet_s=15).sustained is None

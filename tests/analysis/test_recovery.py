@@ -109,6 +109,16 @@ def test_where_every_entry_node_is_hit_nothing_is_excused() -> None:
     tape.steady(120, 200)
     tape.end(200)
     assert tape.recovery().time_to_serve_s == pytest.approx(10.2)
+    assert tape.recovery().failures == 1
+
+
+def test_a_probe_that_hangs_right_after_the_strike_is_a_failure_although_load_is_served_later() -> None:
+    tape = Tape()
+    tape.fault(0, "master-crash", 100, 100.5, hit=("node-3",))
+    tape.lost(101, 131, "hung", source="probe")
+    tape.steady(104, 200)
+    tape.end(200)
+    assert tape.recovery().failures == 1
 
 
 def test_a_queue_of_probes_does_not_make_a_serving_model_look_dead() -> None:
@@ -197,6 +207,26 @@ def test_unwedging_is_no_recovery_and_its_cost_is_kept_apart() -> None:
     assert median.above
 
 
+def test_unwedging_before_the_settle_time_is_over_is_no_recovery_either() -> None:
+    tape = Tape()
+    tape.fault(0, "runner-kill", 100, 100)
+    tape.error(101, 101.1)
+    tape.unwedged(0, "node-3", 150, 155)
+    tape.steady(160, 300)
+    tape.end(300)
+    assert tape.recovery().recovery_class == "not recovered"
+
+
+def test_what_did_not_recover_counts_in_both_groups_where_the_instance_is_not_known() -> None:
+    tape = Tape()
+    tape.fault(0, "runner-kill", 100, 100)
+    tape.error(101, 101.1)
+    tape.end(400)
+    assert tape.recovery().group is None
+    row = next(row for row in tape.analyse().kinds if row.kind == "runner-kill")
+    assert [row.times[name].sustained.count for name in ("survived", "replaced", "affected")] == [1, 1, 1]
+
+
 def test_the_settle_time_makes_it_not_recovered_without_unwedging() -> None:
     tape = Tape()
     tape.fault(0, "runner-kill", 100, 100)
@@ -278,6 +308,35 @@ def test_a_request_that_the_next_strike_stopped_does_not_touch_the_fault_before(
         1: ("unknown", 2),
     }
     assert {lost.id: lost.fault for lost in analysis.requests.listed} == {name: 1, waiting: 1}
+
+
+def test_a_request_that_stalled_in_an_outage_that_the_next_strike_cut_short_is_of_the_first() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, 104, hit=("node-3",))
+    tape.error(101, 101.1)
+    name = tape.lost(99, 225, "hung", last_progress_t=105)
+    tape.fault(1, "runner-kill", 112, 112)
+    tape.steady(112.5, 400)
+    tape.end(400)
+    analysis = tape.analyse()
+    assert {r.fault: (r.recovery_class, r.failures) for r in analysis.recoveries} == {
+        0: ("censored", 2),
+        1: ("unaffected", 0),
+    }
+    assert {lost.id: lost.fault for lost in analysis.requests.listed} == {name: 0}
+
+
+def test_failures_after_the_next_strike_are_not_the_first_faults_although_its_node_still_lags() -> None:
+    tape = Tape()
+    tape.view(99, "node-2", "event_index", 500)
+    tape.fault(0, "node-crash", 100, 110, hit=("node-1",))
+    tape.view(111, "node-1", "event_index", 3)
+    tape.steady(111, 150, entry="node-2")
+    tape.fault(1, "runner-kill", 150, 150)
+    name = tape.lost(151, 152, "empty", entry="node-2")
+    tape.steady(155, 300, entry="node-2")
+    tape.end(300)
+    assert {lost.id: lost.fault for lost in tape.analyse().requests.listed} == {name: 1}
 
 
 def test_a_request_that_hung_since_the_fault_before_does_not_touch_the_next() -> None:

@@ -58,7 +58,9 @@ def test_exposed_is_in_flight_at_a_strike_or_sent_in_an_outage() -> None:
 def test_a_skipped_fault_exposes_nobody() -> None:
     tape = Tape()
     tape.add(tape.change(0, "freeze", "skipped", 100))
-    tape.ok(99, 101)
+    tape.fault(1, "freeze", 110, None)
+    tape.add(tape.change(1, "freeze", "ineffective", 115))
+    tape.ok(99, 112)
     tape.end(140)
     assert tape.analyse().requests.total.exposed == 0
 
@@ -112,6 +114,16 @@ def test_void_takes_a_stall_across_the_deadline() -> None:
     total = tape.analyse().requests.total
     assert (total.void, total.lost, total.hung, total.truncated) == (2, 2, 1, 1)
     assert total.balanced
+    assert len(tape.analyse().requests.listed) == 2
+
+
+def test_void_waits_for_the_record_of_the_stall() -> None:
+    tape = Tape()
+    tape.lost(100, 220.5, "hung")
+    tape.add(tape.change(0, "freeze", "planned", 220.7))  # something that makes the tally settle what it can
+    tape.own(221, lag_s=2.5)
+    tape.end(300)
+    assert tape.analyse().requests.total.void == 1
 
 
 def test_void_after_a_sleep_within_the_request() -> None:

@@ -73,8 +73,10 @@ def test_the_error_of_the_clocks_widens_the_window() -> None:
     tape.fault(0, "freeze", 100, 110, hit=("node-1",), error_s=0.5)
     tape.lost(110.4, 140, "truncated")
     tape.lost(110.6, 140, "truncated")
+    tape.lost(90, 140, "truncated", last_progress_t=98.6)
+    tape.lost(90, 140, "truncated", last_progress_t=98.4)
     tape.end(500)
-    assert tape.analyse().requests.total.own_node == 1
+    assert tape.analyse().requests.total.own_node == 2
 
 
 def test_a_fault_without_effect_excuses_nothing() -> None:
