@@ -73,11 +73,27 @@ class Rig:
 
         return AimContext(nodes=nodes, instances=instances)
 
-    def fault(self, nodes: Nodes, kind: Kind, hold_s: float = 1.0, **changes: object) -> Fault:
-        settings: dict[str, object] = {"node": "n1", "model": MODEL if kind == "runner-kill" else None, **changes}
-        planned = Planned(index=3, kind=kind, aim="node n1", hold_s=hold_s, gap_s=0.0, nodes=("n1",))
-        for name, value in settings.items():
-            object.__setattr__(planned, name, value)
+    def fault(
+        self,
+        nodes: Nodes,
+        kind: Kind,
+        hold_s: float = 1.0,
+        *,
+        node: str | None = "n1",
+        sides: tuple[tuple[str, ...], tuple[str, ...]] | None = None,
+    ) -> Fault:
+        """A fault by plan, aimed at `n1` or between the sides."""
+        planned = Planned(
+            index=3,
+            kind=kind,
+            aim="node n1",
+            hold_s=hold_s,
+            gap_s=0.0,
+            nodes=("n1",) if sides is None else tuple(nodes),
+            node=node if sides is None else None,
+            model=MODEL if kind == "runner-kill" else None,
+            sides=sides,
+        )
         return Fault(planned, self.context(nodes), self.journal, Identity(run="a run", owner="me@here"))
 
     def tree(self) -> list[psutil.Process]:
