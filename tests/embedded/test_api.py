@@ -199,9 +199,9 @@ async def test_previews_can_be_placed_by_hand(cluster: Any, until: Any) -> None:
     path = f"/instance/{instance['instanceId']}"
 
     async def there() -> bool:
-        return (await cluster.get("node-2", path))[0] == 200
+        return {(await cluster.get(node, path))[0] for node in ("node-2", "node-3")} == {200}
 
-    await until(there, what="the instance on another node")
+    await until(there, what="the instance on the other nodes")
     assert (await cluster.request("DELETE", "node-3", path))[0] == 200
 
     async def gone() -> bool:
