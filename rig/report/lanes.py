@@ -2,7 +2,7 @@
 
 Nodes: whether their API answered, who claimed to be master, memory. Instances: the view that counts is that of the one
 node that claims to be master, else of the answering node with the longest event log; what only others list is
-`elsewhere` (a node that replays its log shows old instances).
+`elsewhere` (a node that replays its log shows old instances), and one of whose runners nothing is known is `listed`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_SPANS: Final = 5000
 MAX_INSTANCES: Final = 1000
 MAX_SAMPLES: Final = 4096
 READY: Final = frozenset({"RunnerReady", "RunnerRunning"})
-InstanceState: TypeAlias = Literal["ready", "starting", "failed", "elsewhere"]
+InstanceState: TypeAlias = Literal["ready", "starting", "failed", "listed", "elsewhere"]
 
 
 @dataclass(slots=True)
@@ -208,8 +208,10 @@ class _Views:
 
 
 def _state(instance: Mapping[str, Any], runners: Mapping[str, Any]) -> InstanceState:
-    statuses = {str(runners.get(str(runner), "")) for runner in _mapping(instance.get("runners")).values()}
-    if statuses and statuses <= READY:
+    statuses = {str(runners[runner]) for runner in _mapping(instance.get("runners")).values() if runner in runners}
+    if not statuses:
+        return "listed"
+    if statuses <= READY:
         return "ready"
     if any("Fail" in status or "Shut" in status for status in statuses):
         return "failed"

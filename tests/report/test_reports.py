@@ -130,7 +130,8 @@ def test_a_journal_without_a_single_record_reports(results: Path) -> None:
 
 def test_files_are_whole_or_absent(sound_run: Path) -> None:
     write_report(sound_run, read_report(sound_run))
-    assert {path.name for path in sound_run.iterdir()} == {"run.json", "journal.jsonl", "summary.md", "summary.json"}
+    reports = {"summary.md", "summary.json", "report.html", "junit.xml"}
+    assert {path.name for path in sound_run.iterdir()} == {"run.json", "journal.jsonl"} | reports
     (sound_run / "summary.md").write_text("old")
     (sound_run / "in-the-way").mkdir()
     with pytest.raises(JournalError, match="in-the-way"):

@@ -88,9 +88,10 @@ def _tables(some: list[tables.Table], analysis: Analysis) -> str:
 def _about(analysis: Analysis) -> str:
     info = analysis.info
     revision = f" ({info.rig_revision[:12]})" if info.rig_revision else ""
+    inventory, workload, plan = (part.get("name") for part in (info.inventory, info.workload, info.plan))
     parts = [
         f"Seed {info.seed}, rig {info.rig_version}{revision}, {info.wall_start_iso}.",
-        f"Inventory {info.inventory.get('name')}, workload {info.workload.get('name')}, faults {info.plan.get('name')}.",
+        f"Inventory {inventory}, workload {workload}, faults {plan}.",
         pace_line(analysis) or "",
     ]
     return " ".join(part for part in parts if part)

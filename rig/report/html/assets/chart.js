@@ -92,8 +92,10 @@ function timeAxis(g) {
   ctx.fillStyle = palette.muted;
   ctx.textAlign = "center";
   const fine = g.to - g.from < 10;
-  for (const t of x.ticks(Math.max(2, (box.right - box.left) / 90), true))
-    ctx.fillText(fine ? t.toFixed(2) : clock(t), x(t), box.bottom + 14);
+  for (const t of x.ticks(Math.max(2, (box.right - box.left) / 90), true)) {
+    const text = fine ? t.toFixed(2) : clock(t), half = ctx.measureText(text).width / 2;
+    ctx.fillText(text, Math.min(x(t), box.right + RIGHT - half), box.bottom + 14);
+  }
   ctx.textAlign = "left";
 }
 

@@ -37,10 +37,10 @@ chart("nodes", {
     data.nodes.forEach((node, n) => {
       const top = g.box.top + n * (LANE + 6);
       laneName(g, node.name, top + LANE / 2);
-      if (!node.reach.length) { g.ctx.fillStyle = palette.muted; g.ctx.fillText("unknown: no poll of it is in the journal", g.box.left + 8, top + 16); }
       for (const [from, to, state] of node.reach) count += bar(g, from, endOf(to), top, LANE - 6, state === "answers" ? palette.good : palette.bad, state !== "answers");
       for (const [from, to] of node.rejoining) count += bar(g, from, to, top + 3, LANE - 12, palette.slow);
       for (const fault of data.faults) if (hits(fault, node.name)) count += bar(g, fault.from, fault.to === null ? (fault.kind === "runner-kill" ? fault.from : whole[1]) : fault.to, top, LANE - 6, kindColour(fault.kind));
+      if (!node.reach.length) { g.ctx.fillStyle = palette.muted; g.ctx.fillText("unknown whether it answered: the journal has no poll of it", g.box.left + 8, top + 14); }
       for (const [from, to] of node.master) count += bar(g, from, endOf(to), top + LANE - 5, 4, palette.chief);
     });
     return count;
@@ -76,11 +76,11 @@ function packed() {
   return rows;
 }
 const rows = packed();
-const STATE = { ready: ["good", false], starting: ["slow", false], failed: ["bad", false], elsewhere: ["pale", true] };
+const STATE = { ready: ["good", false], starting: ["slow", false], failed: ["bad", false], listed: ["pale", false], elsewhere: ["pale", true] };
 
 chart("instances", {
   title: "Instances", height: () => 14 + BOTTOM + Math.max(rows.length, 2) * (ROW + 3),
-  note: `as the master's view has them; green: ready, amber: starting, red: failed, hatched: listed by another node only${data.instances_left_out ? `; ${data.instances_left_out} more are not shown` : ""}`,
+  note: `as the master's view has them; green: ready, amber: starting, red: failed, grey: runners unknown, hatched: listed by another node only${data.instances_left_out ? `; ${data.instances_left_out} more are not shown` : ""}`,
   label: `Lifetimes and states of ${data.instances.length} instances`,
   paint(g) {
     if (!rows.length) return nothing(g, "unknown: no view of instances is in the journal");
