@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -10,7 +9,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from rig import __version__
-from rig.errors import EXIT_SIGINT, EXIT_USAGE, RigError, UsageError
+from rig.cli.streams import Streams
+from rig.errors import EXIT_PASS, EXIT_SIGINT, EXIT_UNKNOWN, RigError, UsageError
 
 app = typer.Typer(
     name="rig",
@@ -310,14 +310,23 @@ def _exit(code: int) -> NoReturn:
 
 def main() -> NoReturn:
     """Entry point of the `rig` script: every error of the rig's own is one message and its exit code."""
+    streams = Streams()
+    code = _run()
+    unsaid = streams.finish()
+    if unsaid is not None:
+        print(f"rig: not everything could be written to standard output: {unsaid.strerror}", file=sys.stderr)
+        code = code or EXIT_UNKNOWN
+    sys.exit(code)
+
+
+def _run() -> int:
     try:
         app(standalone_mode=True)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else EXIT_PASS
     except RigError as error:
         print(f"rig: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except KeyboardInterrupt:
-        sys.exit(EXIT_SIGINT)
-    except BrokenPipeError:  # `rig report | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_USAGE)
-    sys.exit(0)
+        return EXIT_SIGINT
+    return EXIT_PASS

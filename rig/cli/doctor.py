@@ -6,11 +6,11 @@ import asyncio
 import dataclasses
 import json
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from rig.cli.reach import running_nodes
+from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, SshError
 from rig.nodes.consent import first_contact
@@ -43,7 +43,7 @@ async def _examine(inventory: Inventory) -> list[Finding]:
 
 async def _rehearse(inventory: Inventory, *, yes: bool) -> None:
     """One node after the other, so that a start that does not work takes down one node and no more."""
-    console = Console(stderr=True, highlight=False)
+    console = console_on(stderr=True)
     names = [name for name, node in inventory.nodes.items() if node.faults]
 
     def say(text: str) -> None:
@@ -63,6 +63,6 @@ def _print(findings: list[Finding]) -> None:
         if finding.remedy and finding.level != "ok":
             found.append(f"\nfix: {finding.remedy}", style="italic")
         table.add_row(finding.node, finding.check, Text(finding.level, style=STYLES[finding.level]), found)
-    Console(highlight=False).print(table)
+    console_on().print(table)
     failed = sum(finding.level == "fail" for finding in findings)
     print(f"{failed} to be fixed before a run" if failed else "ready")

@@ -6,9 +6,8 @@ import asyncio
 import json
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from rig.cli.reach import Reach, running_nodes
+from rig.cli.streams import console_on
 from rig.clock import RunClock
 from rig.config.fields import parse_duration
 from rig.config.inventory import Inventory
@@ -81,7 +80,7 @@ class _Shown:
     def __init__(self, *, as_json: bool) -> None:
         self._clock = RunClock()
         self._as_json = as_json
-        self._console = Console(highlight=False)
+        self._console = console_on()
         self.last: FaultChanged | None = None
 
     def now(self) -> float:
@@ -100,7 +99,7 @@ class _Shown:
 
 
 async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -> int:
-    console = Console(stderr=True, highlight=False)
+    console = console_on(stderr=True)
 
     def say(text: str) -> None:
         console.print(text, markup=False)

@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 import uvloop
 from pydantic import ValidationError
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from rig.cli.streams import console_on
 from rig.clock import RunClock
 from rig.config.fields import parse_duration
 from rig.config.workload import Arrivals, Deadlines, Lengths, Model, Workload
@@ -86,7 +86,7 @@ def load(
             ).decode()
         )
     else:
-        console = Console()
+        console = console_on()
         for table in summary_tables(tally, url=url, model=model):
             console.print(table)
     if signal_exit is not None:
@@ -122,7 +122,7 @@ async def _show(tally: Tally, driver: LoadDriver, requests: int) -> None:
             await asyncio.sleep(_LINE_EVERY_S)
             print(_line(tally, driver, requests), file=sys.stderr, flush=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=console_on(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=requests)
         while True:
             progress.update(task, completed=tally.ended, description=_counts(tally, driver))

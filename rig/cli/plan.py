@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from rig.cli.streams import console_on
 from rig.clock import Pace
 from rig.config.fields import duration_text
 from rig.config.inventory import Inventory
@@ -82,9 +83,7 @@ def _show(
     pace: float,
     assumed: bool,
 ) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    console = console_on()
 
     def say(text: str) -> None:
         console.print(text, markup=False, soft_wrap=True)

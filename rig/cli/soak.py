@@ -16,6 +16,7 @@ from rich.console import Console
 
 from rig.cli.live import watching
 from rig.cli.ready import Preparation, Ready
+from rig.cli.streams import console_on
 from rig.clock import RunClock
 from rig.config.inventory import Inventory
 from rig.config.plan import Plan
@@ -90,7 +91,7 @@ def soak(
 
 async def _soak(wanted: Wanted, inventory: Inventory, workload: Workload, plan: Plan) -> int | None:
     """Returns the exit code of an interruption, None without one."""
-    halt, console = Halt(), Console(stderr=True, highlight=False)
+    halt, console = Halt(), console_on(stderr=True)
     preparation = Preparation(
         name=wanted.inventory,
         inventory=inventory,

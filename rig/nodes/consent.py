@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable
 
@@ -44,10 +45,27 @@ async def first_contact(
         return named
     if answer is None and not sys.stdin.isatty():
         raise UsageError("nobody can be asked: this is not a terminal", remedy="give --yes if that may be done")
-    said = await asyncio.to_thread(answer or (lambda: input("Go ahead? [y/N] ")))
+    said = await _ask() if answer is None else await asyncio.to_thread(answer)
     if said.strip().lower() not in ("y", "yes"):
         raise UsageError("nothing was done: you did not agree")
     return named
+
+
+async def _ask() -> str:
+    """One line from the terminal. Reading in a thread would outlive a Ctrl-C at the question."""
+    print("Go ahead? [y/N] ", end="", file=sys.stderr, flush=True)
+    loop, number = asyncio.get_running_loop(), sys.stdin.fileno()
+    typed: asyncio.Future[bytes] = loop.create_future()
+
+    def read() -> None:
+        if not typed.done():
+            typed.set_result(os.read(number, 1024))
+
+    loop.add_reader(number, read)
+    try:
+        return (await typed).decode(errors="replace")
+    finally:
+        loop.remove_reader(number)
 
 
 def _lines(seen: Inspection) -> list[str]:

@@ -7,13 +7,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Reason = Literal["finished", "interrupted", "terminated", "aborted", "failed"]
+_HURRIED = frozenset[Reason](("interrupted", "terminated", "failed"))
 
 
 @dataclass
 class Halt:
-    """`event` is set by the first `call`; `reason` stays "finished" without one."""
+    """`event` is set by the first `call`; `reason` stays "finished" without one.
+
+    `hurry` is set by any call for which nothing is to be drained for long: somebody is waiting at a terminal, or the
+    target is gone. It may come when the run has been ending for a while.
+    """
 
     event: asyncio.Event = field(default_factory=asyncio.Event)
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
     reason: Reason = "finished"
     detail: str = ""
 
@@ -22,11 +28,8 @@ class Halt:
             self.reason = reason
             self.detail = detail
             self.event.set()
-
-    @property
-    def hurried(self) -> bool:
-        """Somebody is waiting at a terminal, or the target is gone: nothing is drained for long."""
-        return self.reason in ("interrupted", "terminated", "failed")
+        if reason in _HURRIED:
+            self.hurry.set()
 
     async def within(self, delay_s: float) -> bool:
         """Wait for so long; True when the run is halted before that."""

@@ -161,26 +161,30 @@ class SoakRun:
     async def _stop_all(self) -> None:
         """Heal first, then let what is in flight end, then look once more, then stop looking."""
         self._fault_stop.set()
-        await self._wait("injection", _HEAL_LIMIT_S)
+        await self._wait("injection", _HEAL_LIMIT_S, hurry=False)
         if self.journal.failed:  # the injector could not go on; what it left in force is undone from the leases
             await heal_all(self._nodes)
         self._enter("drain")
         self._load_stop.set()
         total_s = self.settings.workload.deadlines.total
-        await self._wait("load", HURRY_S if self.halt.hurried else total_s + _DRAIN_GRACE_S)
-        if not self.halt.hurried:
+        await self._wait("load", total_s + _DRAIN_GRACE_S)
+        if not self.halt.hurry.is_set():
             await self.observer.who_served(self.successes.response_ids())
             await self.observer.read_events()
         self._late_stop.set()
         await self._wait("prober", HURRY_S)
         await self._wait("observe", HURRY_S)
 
-    async def _wait(self, activity: Activity, limit_s: float) -> None:
-        """For its own end, which it has been told to come to; cancelled after that."""
+    async def _wait(self, activity: Activity, limit_s: float, *, hurry: bool = True) -> None:
+        """For its own end, which it has been told to come to; cancelled after that, or `HURRY_S` after a hurry."""
         task = self._tasks.get(activity)
         if task is None:
             return
-        await asyncio.wait({task}, timeout=limit_s)
+        hurried = asyncio.create_task(self.halt.hurry.wait())
+        await asyncio.wait({task, hurried} if hurry else {task}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        hurried.cancel()
+        if hurry and not task.done():
+            await asyncio.wait({task}, timeout=min(limit_s, HURRY_S))
         if not task.done():
             task.cancel()
         await asyncio.gather(task, return_exceptions=True)
