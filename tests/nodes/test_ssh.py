@@ -85,6 +85,12 @@ async def test_connection_cut_in_a_command(each_server: SshServer) -> None:
         assert nodes["n1"].dials == 2
 
 
+async def test_a_channel_that_closes_without_a_status_is_no_success(server: SshServer) -> None:
+    async with open_nodes(server.inventory()) as nodes:
+        with pytest.raises(SshError, match="before the command's status came"):
+            await nodes["n1"].run("echo close without a status")
+
+
 async def test_reconnects_are_bounded(server: SshServer) -> None:
     async with open_nodes(server.inventory()) as nodes:
         server.kill()
