@@ -332,7 +332,7 @@ def test_failures_after_the_next_strike_are_not_the_first_faults_although_its_no
     tape.fault(0, "node-crash", 100, 110, hit=("node-1",))
     tape.view(111, "node-1", "event_index", 3)
     tape.steady(111, 150, entry="node-2")
-    tape.fault(1, "runner-kill", 150, 150)
+    tape.fault(1, "runner-kill", 150, 150, late_s=5)
     name = tape.lost(151, 152, "empty", entry="node-2")
     tape.steady(155, 300, entry="node-2")
     tape.end(300)
