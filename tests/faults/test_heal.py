@@ -187,5 +187,5 @@ def test_heal_script_ends_soon_after_a_live_script(node: Node, main: psutil.Proc
     script.wait_for("holding")
     begun = time.monotonic()
     node.heal("all")
-    assert time.monotonic() - begun < 2.0
+    assert time.monotonic() - begun < 10.0
     assert main.is_running()

@@ -31,7 +31,7 @@ def test_new_and_established_connections_of_both_families_are_cut(node: Node, ne
     assert not network.reaches(PEER4, API_PORT)
     assert not network.reaches(f"{PEER6}%vnode", ZENOH_PORT)
     script.process.send_signal(signal.SIGTERM)
-    until(lambda: not rig_tables(network), "the rule is gone", timeout_s=2)
+    until(lambda: not rig_tables(network), "the rule is gone", timeout_s=4)
     script.end()
     assert script.status == 0
     assert (struck.fields["cut"], struck.fields["unproved"]) == ("ipv4 ipv6", "")
@@ -155,7 +155,7 @@ def test_silence_of_another_cause_is_no_proof(node: Node, network: Network) -> N
 
 
 def test_rule_removed_during_the_hold_is_ineffective(node: Node, network: Network) -> None:
-    script = cut(node, network, hold="1.6")
+    script = cut(node, network, hold="5")
     script.wait_for("struck")
     network.nft("delete", "table", "inet", "rig_f1")
     events = script.end()
@@ -215,7 +215,7 @@ def test_rule_that_cannot_be_removed_is_unhealed_and_keeps_the_lease(node: Node,
 
 
 def test_other_side_cut_as_well_is_healed_but_not_reopened(node: Node, network: Network) -> None:
-    script = cut(node, network, hold="1.3")
+    script = cut(node, network, hold="4")
     script.wait_for("struck")
     other = "table inet theirs { chain i { type filter hook input priority -300; ip saddr 10.99.0.1 drop; }; }"
     network.nft_on_peer(other)
@@ -223,5 +223,5 @@ def test_other_side_cut_as_well_is_healed_but_not_reopened(node: Node, network: 
     events = script.end()
     assert script.status == 0
     assert next(event for event in events if event.name == "healed").fields["reopened"] == "0"
-    assert time.monotonic() - begun < 8.0
+    assert time.monotonic() - begun < 15.0
     assert rig_tables(network) == []
