@@ -17,7 +17,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Tests in network namespaces need root: left out loudly elsewhere, and an error in CI."""
     if os.geteuid() == 0:
         return
-    needing = [item for item in items if "network" in getattr(item, "fixturenames", ())]
+    here = Path(__file__).parent
+    needing = [item for item in items if item.path.parent == here and "network" in getattr(item, "fixturenames", ())]
     if not needing:
         return
     if os.environ.get("CI") == "true":
