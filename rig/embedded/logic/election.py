@@ -171,10 +171,10 @@ class Election:
         self._begin(now, self._clock + 1, deaf=deaf)
 
     def _begin(self, now: float, clock: int, *, deaf: bool = False) -> None:
+        self._deaf = deaf or (self._deaf and self.campaigning)
         self._clock = clock
         self._until = now + self._ctx.timers.election_s
         self._candidates = {}
-        self._deaf = deaf
         for peer in self._peers.values():
             peer.disagrees_since = None
         self._to_all(self._own())

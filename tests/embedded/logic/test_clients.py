@@ -208,3 +208,16 @@ def test_a_cancelled_request_frees_its_runner(make_cluster: MakeCluster) -> None
     assert state.active_tasks(instance.instance_id) == []
     assert state.runners[instance.runners[0]].state == "RunnerReady"
     assert request.id not in logic_of(sim, "n2").open_requests
+
+
+def test_a_request_without_progress_ends_after_a_minute_in_sound(make_cluster: MakeCluster) -> None:
+    """Also when nothing in the cluster says that its host is gone."""
+    sim = a_cluster(make_cluster, replace(sound(), ghost_nodes=True))
+    host = host_of(sim)
+    entry = next(n for n in sim.names if n not in (host, master_of(sim)))
+    requests = both(sim, entry)
+    sim.crash(host)
+    sim.run_until(sim.now + 58.0)
+    assert [r.how for r in requests] == [None, None]
+    sim.run_until(sim.now + 4.0)
+    assert [r.how for r in requests] == ["error_event", "abort"]

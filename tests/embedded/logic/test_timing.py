@@ -252,3 +252,68 @@ def test_the_logic_at_a_pace_does_the_same_things_sooner() -> None:
         return statuses(sim, "n3", "lab/tiny-b")
 
     assert run(sound(), 1.0) == run(sound(), 20.0) == ["RunnerReady", "RunnerReady"]
+
+
+def test_a_node_that_left_and_returns_to_the_same_session_is_heard_again(make_cluster: MakeCluster) -> None:
+    """What it says now must not be taken for what it said before it left."""
+    sim = make_cluster(sound())
+    master = master_of(sim)
+    alone = next(n for n in sim.names if n != master)
+    session = logic_of(sim, master).session
+    sim.partition([alone])
+    sim.run_until(sim.now + 50.0)
+    assert logic_of(sim, alone).is_master
+    assert logic_of(sim, alone).node_id not in logic_of(sim, master).state.nodes
+    sim.heal()
+    sim.run_until(sim.now + 12.0)
+    assert {logic_of(sim, n).session for n in sim.names} == {session}
+    assert logic_of(sim, alone).node_id in logic_of(sim, master).state.nodes
+
+
+def test_old_state_does_not_leak_into_a_new_session(make_cluster: MakeCluster) -> None:
+    """A node joins a session so young that it gets the events and not the state: what it knew before must go."""
+    for seed in range(8):
+        sim = make_cluster(sound(), models={"lab/tiny-a": 1}, seed=seed)
+        old, host = master_of(sim), host_of(sim, "lab/tiny-a")
+        if old != host:
+            break
+    else:
+        raise AssertionError("no seed has master and host apart")
+    alone = next(n for n in sim.names if n not in (old, host))
+    sim.partition([alone])
+    sim.run_until(sim.now + 30.0)
+    sim.crash(old)
+    sim.start(old)
+    sim.run_until(sim.now + 25.0)
+    (own,) = logic_of(sim, alone).state.instances  # of its own reign: the host had timed out there
+    new = next(n for n in (old, host) if logic_of(sim, n).is_master)
+    sim.heal()
+    sim.run_until(sim.now + 8.0)
+    assert logic_of(sim, alone).session == logic_of(sim, new).session
+    assert logic_of(sim, new).replica.log.next_index < 256
+    assert own not in logic_of(sim, new).state.instances
+    assert set(logic_of(sim, alone).state.instances) == set(logic_of(sim, new).state.instances)
+
+
+def test_masters_that_do_not_hear_each_other_out_are_found_out(make_cluster: MakeCluster) -> None:
+    """After a deaf election two masters stay, until living peers are seen in another session for too long."""
+    sim = make_cluster(replace(sound(), deaf_election_chance=1.0))
+    victim = next(n for n in sim.names if not logic_of(sim, n).is_master)
+    others = [n for n in sim.names if n != victim]
+    sim.freeze(victim)
+    sim.run_until(sim.now + 15.0)
+    assert [logic_of(sim, n).is_master for n in others] == [True, True]
+    sim.run_until(sim.now + 13.0)
+    assert sum(logic_of(sim, n).is_master for n in others) == 1
+
+
+def test_a_resumed_node_blames_nobody_for_its_own_pause(make_cluster: MakeCluster) -> None:
+    """A frozen master that took the silence for the others' would time them out and take their instances away."""
+    for behaviour, removed in ((sound(), False), (replace(sound(), notice_own_pause=False), True)):
+        sim = make_cluster(behaviour, models={"lab/tiny-a": 1})
+        master = master_of(sim)
+        sim.freeze(master)
+        sim.run_until(sim.now + 40.0)
+        sim.resume(master)
+        lines = [text for t, text in sim.log(master) if t >= sim.now]
+        assert any("due to inactivity" in text for text in lines) is removed
