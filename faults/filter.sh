@@ -6,7 +6,7 @@
 #   filter_ready            may a rule be loaded? R: why not
 #   filter_load             load the rule of this fault; R: why not
 #   filter_counts           packets4, packets6: packets dropped between the peers so far; fails when the rule is not there
-#   filter_remove           remove it, prove it gone; R: why not. Does nothing when it is gone already
+#   filter_remove           remove it (removed_ms: when), prove it gone; R: why not. Does nothing when it is gone already
 
 filter_ready() { "${filter_kind:-none}_ready"; }
 filter_load() { "${filter_kind:-none}_load"; }
@@ -128,6 +128,7 @@ nft_remove() {
 	case $table in rig_*[!A-Za-z0-9_]* | '') R="the lease names no table of ours" && return 1 ;; rig_?*) ;; *) return 1 ;; esac
 	nft_there || return "$((R == 0))"
 	deleted=$(filter nft delete table inet "$table") || :
+	now && removed_ms=$R
 	nft_there || return "$((R == 0))"
 	R="table inet $table is still there: $deleted"
 	return 1
@@ -241,6 +242,7 @@ pf_counts() {
 pf_remove() {
 	[ "$pf_loading" = 1 ] || return 0
 	flushed=$(filter pfctl -q -a com.apple/rig -F all) || :
+	now && removed_ms=$R
 	anchor_rules=$(filter pfctl -q -a com.apple/rig -s rules) || { R="pfctl: $anchor_rules" && return 1; }
 	pf_is_empty "$anchor_rules" || { R="anchor com.apple/rig still has rules: $flushed" && return 1; }
 	rm -f "$rig_dir/partition.conf"

@@ -210,13 +210,13 @@ settle_old_main() {
 }
 
 undo_partition() {
-	reached=
+	reached='' removed_ms=''
 	if same_boot; then
 		filter_counts && note packets $((packets4 + packets6))
 		filter_remove || { note reason "$R" && return 1; }
 		reached=$probes
 	fi
 	now
-	undone_ms=$R
+	undone_ms=${removed_ms:-$R} # the proof takes a while, and traffic flows from the removal on
 	[ -z "$reached" ] || reopen
 }

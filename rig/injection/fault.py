@@ -243,7 +243,7 @@ class Fault:
         for progress in self._progress:
             event = progress.first(state)
             if event is not None and (offset := self._offsets.get(progress.act.node)) is not None:
-                times.append((offset.to_run(event.node_t), offset.error_s))
+                times.append(offset.moment(event.node_t))
         if not times:
             return self.journal.now(), 0.0
         chosen = max(times) if last else min(times)

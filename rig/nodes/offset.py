@@ -33,6 +33,11 @@ class Offset:
     offset_s: float
     error_s: float
     round_trip_s: float  # the best one
+    tick_s: float = 0.0  # of the node's clock, which is cut off to it
+
+    def moment(self, node_t: float) -> tuple[float, float]:
+        """When something happened whose time a node noted, on the run's clock, and how uncertain that is."""
+        return self.to_run(node_t) + self.tick_s / 2, self.error_s + self.tick_s / 2
 
     def to_run(self, node_t: float) -> float:
         return node_t + self.offset_s
@@ -58,7 +63,8 @@ def estimate(readings: Sequence[Reading]) -> Offset:
     high = min(_high(reading) for reading in readings)
     if low > high:
         low, high = _low(best), _high(best)
-    return Offset((low + high) / 2, (high - low) / 2, best.heard_t - best.sent_t)
+    tick_s = max(reading.resolution_s for reading in readings)
+    return Offset((low + high) / 2, (high - low) / 2, best.heard_t - best.sent_t, tick_s)
 
 
 async def measure(conn: NodeConnection, clock: Clock, *, samples: int = SAMPLES, timeout_s: float = 5.0) -> Offset:
