@@ -12,7 +12,7 @@ soak:
 	@.venv/bin/rig soak --minutes 4 --yes
 
 test: lint
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest -n 2 --dist loadfile
 
 lint:
 	@.ci/venv dev
