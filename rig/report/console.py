@@ -34,7 +34,7 @@ def print_report(analysis: Analysis, verdict: Verdict, console: Console | None =
         out.print(Text(pace, style="dim"))
     for table in tables.all_tables(analysis, verdict):
         out.print()
-        _print_table(table, out)
+        print_table(table, out)
     for title, lines in (("Evidence", tables.evidence(verdict)), ("Findings", tables.findings(analysis))):
         if lines:
             out.print()
@@ -55,7 +55,7 @@ def default_console() -> Console:
     return console
 
 
-def _print_table(table: Table, out: Console) -> None:
+def print_table(table: Table, out: Console) -> None:
     """As it is; turned on its side where that does not fit and the other does better."""
     upright = _rich_table(table, out)
     fits = Measurement.get(out, out.options.update(max_width=10_000), upright).maximum <= out.width

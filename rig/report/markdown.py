@@ -11,33 +11,33 @@ from rig.report.words import pace_line, stamp, unfinished_line
 
 def markdown(analysis: Analysis, verdict: Verdict) -> str:
     info = analysis.info
-    parts = [f"## {_escape(info.run)}: {verdict.word}"]
+    parts = [f"## {escape(info.run)}: {verdict.word}"]
     parts += [f"> **{line}**" for line in (stamp(analysis), unfinished_line(analysis)) if line]
     parts += [f"> {line}" for line in (pace_line(analysis),) if line]
     parts.append(f"Seed {info.seed}, rig {info.rig_version}{_revision(info.rig_revision)}, {info.wall_start_iso}.")
-    parts += [_table(table) for table in tables.all_tables(analysis, verdict)]
+    parts += [table_markdown(table) for table in tables.all_tables(analysis, verdict)]
     evidence, findings = tables.evidence(verdict), tables.findings(analysis)
     if evidence:
-        parts.append("### Evidence\n" + "\n".join(f"- {_escape(line)}" for line in evidence))
+        parts.append("### Evidence\n" + "\n".join(f"- {escape(line)}" for line in evidence))
     if findings:
-        parts.append("### Findings\n" + "\n".join(f"- {_escape(line)}" for line in findings))
+        parts.append("### Findings\n" + "\n".join(f"- {escape(line)}" for line in findings))
     return "\n\n".join(parts) + "\n"
 
 
-def _table(table: Table) -> str:
+def table_markdown(table: Table) -> str:
     lines = [
         f"### {table.title}",
         "",
-        f"| {' | '.join(map(_escape, table.columns))} |",
+        f"| {' | '.join(map(escape, table.columns))} |",
         f"|{'---|' * len(table.columns)}",
-        *(f"| {' | '.join(map(_escape, row))} |" for row in table.rows),
+        *(f"| {' | '.join(map(escape, row))} |" for row in table.rows),
     ]
     if table.note:
-        lines += ["", _escape(table.note)]
+        lines += ["", escape(table.note)]
     return "\n".join(lines)
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     """Text of others must not break a table or become markup."""
     flat = " ".join(text.split())
     for mark in ("\\", "|", "`", "*", "_", "<", ">", "[", "]"):

@@ -44,6 +44,7 @@ class Shape:
     baseline_s: float = 60.0
     lost_share: float = 0.0  # of the requests that meet a fault
     finished: bool = True
+    slower: float = 1.0  # times to serve are so many times as long
 
 
 @dataclass
@@ -132,7 +133,7 @@ def _faults(shape: Shape, rng: random.Random) -> list[_Fault]:
         strike_t = shape.baseline_s + 5.0 + number * spacing_s + rng.random() * 0.2 * spacing_s
         kind = KINDS[number % len(KINDS)]
         heal_t = strike_t if kind == "runner-kill" else strike_t + rng.uniform(3.0, 0.25 * spacing_s)
-        back_t = heal_t + rng.uniform(1.0, 0.25 * spacing_s)
+        back_t = heal_t + rng.uniform(1.0, 0.25 * spacing_s) * shape.slower
         models = MODELS if kind == "master-crash" else (rng.choice(MODELS),)
         found.append(_Fault(number, kind, rng.choice(NODES), strike_t, heal_t, back_t, models))
     return found

@@ -1,0 +1,241 @@
+"""Runs beside a base: what got worse beyond noise.
+
+Each figure is judged by a rank test; all figures of all runs together by Holm's procedure, so that when nothing changed
+the chance that anything is called worse is at most `ALPHA`. And a difference must be large enough to matter. Half of
+`ALPHA` is kept for the headline, the time to serve over all kinds of faults.
+
+A verdict that went from pass to fail is no matter of chance: a promise was broken. It counts as worse by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Final, Literal, TypeAlias
+
+from rig.compare.comparable import objections, remarks
+from rig.compare.holm import adjusted, rejected
+from rig.compare.ranks import RankTest, Stratum, rank_test
+from rig.compare.resample import Interval, median_of, ratio_of_medians, typical_ratio
+from rig.compare.samples import GROUPS, Samples, itl_of, read_samples, ttft_of
+from rig.errors import UsageError
+
+ALPHA: Final = 0.02
+HEADLINE_WEIGHT: Final = 1.0  # as much as all other figures of a run together
+LEAST_CHANGE: Final = 0.1  # 10 % longer
+LEAST_ENDLESS: Final = 0.05  # or 5 % more of those that never ended
+LEAST_COUNT: Final = 3
+
+Unit: TypeAlias = Literal["s", "per fault", "share"]
+Word: TypeAlias = Literal["worse", "better", "alike", "too few"]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Of one run: how many values, how many of them never ended, the median (of counts: the mean, no interval)."""
+
+    count: int
+    endless: int
+    typical: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`change` is head over base. `p` is that of the rank test, `p_adjusted` after Holm; both for `worse`."""
+
+    name: str
+    unit: Unit
+    base: Side
+    head: Side
+    change: Interval | None
+    test: RankTest | None
+    p_adjusted: float | None = None
+    word: Word = "too few"
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """One run against the base. `objections` are not empty only where comparing was forced."""
+
+    head: Samples
+    objections: tuple[str, ...]
+    remarks: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    checks: tuple[tuple[str, str, str], ...]  # name, in the base, in the head: where they differ
+    verdict_broke: bool  # pass in the base, fail here
+
+    @property
+    def worse(self) -> list[str]:
+        """What got worse, by name."""
+        named = [figure.name for figure in self.figures if figure.word == "worse"]
+        return [*(["verdict: pass, now fail"] if self.verdict_broke else []), *named]
+
+    @property
+    def better(self) -> list[str]:
+        return [figure.name for figure in self.figures if figure.word == "better"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    base: Samples
+    against: tuple[Against, ...]
+
+    @property
+    def regressed(self) -> bool:
+        return any(one.worse for one in self.against)
+
+
+def compare_folders(folders: Sequence[Path], *, force: bool = False) -> Comparison:
+    """The first is the base. Raises UsageError when runs cannot be compared and that is not forced, JournalError."""
+    if len(folders) < 2:
+        raise UsageError("comparing takes at least two runs", remedy="rig compare BASE HEAD")
+    return compare(read_samples(folders[0]), [read_samples(folder) for folder in folders[1:]], force=force)
+
+
+def compare(base: Samples, heads: Sequence[Samples], *, force: bool = False) -> Comparison:
+    """Raises UsageError when runs cannot be compared and that is not forced."""
+    refused = [tuple(objections(base.analysis, head.analysis)) for head in heads]
+    if any(refused) and not force:
+        why = "".join(
+            f"\n  {base.name} and {head.name}: {line}"
+            for head, lines in zip(heads, refused, strict=True)
+            for line in lines
+        )
+        raise UsageError(f"these runs cannot be compared:{why}", remedy="choose runs of one kind, or give --force")
+    drafts = [_figures(base, head) for head in heads]
+    judged = _judge([draft for drafts_of_one in drafts for draft in drafts_of_one])
+    found: list[Against] = []
+    for head, lines, mine in zip(heads, refused, drafts, strict=True):
+        figures, judged = judged[: len(mine)], judged[len(mine) :]
+        found.append(
+            Against(
+                head,
+                lines,
+                tuple(remarks(base.analysis, head.analysis)),
+                tuple(figures),
+                _changed_checks(base, head),
+                verdict_broke=base.verdict.word == "pass" and head.verdict.word == "fail",
+            )
+        )
+    return Comparison(base, tuple(found))
+
+
+@dataclass
+class _Draft:
+    name: str
+    unit: Unit
+    strata: list[Stratum] = field(default_factory=list[Stratum])
+    weight: float = 0.0  # 0: one share of what the headline leaves
+
+
+def _figures(base: Samples, head: Samples) -> list[_Draft]:
+    kinds = list(dict.fromkeys([*base.outage, *head.outage]))
+    drafts = [_Draft("time to serve", "s", _strata(kinds, base.serve, head.serve), weight=HEADLINE_WEIGHT)]
+    for kind in kinds:
+        drafts.append(_Draft(f"time to serve, {kind}", "s", _strata([kind], base.serve, head.serve)))
+        drafts += [
+            _Draft(
+                f"time to serve, {kind}, {group}",
+                "s",
+                [Stratum(base.serve_by_group.get((kind, group), []), head.serve_by_group.get((kind, group), []))],
+            )
+            for group in GROUPS
+        ]
+    drafts.append(_Draft("outage", "s", _strata(kinds, base.outage, head.outage)))
+    drafts.append(_Draft("errors", "per fault", _strata(kinds, base.errors, head.errors)))
+    drafts.append(_Draft("lost", "per fault", _strata(kinds, base.lost, head.lost)))
+    drafts.append(_Draft("failing in calm weather", "share", [Stratum(base.calm.failing(), head.calm.failing())]))
+    for model in dict.fromkeys([*base.models, *head.models]):
+        for name, of in (("TTFT", ttft_of), ("ITL", itl_of)):
+            values = [run.calm.medians(model, of) for run in (base, head)]
+            drafts.append(_Draft(f"{name}, {model}", "s", [Stratum(*values)]))
+    return [draft for draft in drafts if any(stratum.base or stratum.head for stratum in draft.strata)]
+
+
+def _strata(
+    kinds: Sequence[str], base: Mapping[str, Sequence[float]], head: Mapping[str, Sequence[float]]
+) -> list[Stratum]:
+    return [Stratum(base.get(kind, []), head.get(kind, [])) for kind in kinds]
+
+
+def _judge(drafts: Sequence[_Draft]) -> list[Figure]:
+    """All together: what stands out must stand out among all that was looked at."""
+    figures = [_figure(draft) for draft in drafts]
+    enough = [index for index, figure in enumerate(figures) if _enough(figure)]
+    others = sum(not drafts[index].weight for index in enough) or 1
+    weights = [drafts[index].weight or 1 / others for index in enough]
+    tests = [test for index in enough if (test := figures[index].test) is not None]
+    worse = rejected([test.p_worse for test in tests], weights, ALPHA)
+    better = rejected([test.p_better for test in tests], weights, ALPHA)
+    shown = adjusted([test.p_worse for test in tests], weights)
+    for position, index in enumerate(enough):
+        figure = figures[index]
+        word: Word = "alike"
+        if worse[position] and _matters(figure, up=True):
+            word = "worse"
+        elif better[position] and _matters(figure, up=False):
+            word = "better"
+        figures[index] = Figure(
+            figure.name, figure.unit, figure.base, figure.head, figure.change, figure.test, shown[position], word
+        )
+    return figures
+
+
+def _enough(figure: Figure) -> bool:
+    return figure.test is not None and min(figure.base.count, figure.head.count) >= LEAST_COUNT
+
+
+def _matters(figure: Figure, *, up: bool) -> bool:
+    """Large enough to be worth a word: a tenth more, or a twentieth more that never ended."""
+    more = _share(figure.head) - _share(figure.base)
+    if figure.change is None:
+        return True
+    ratio, least = figure.change.value, 1 + LEAST_CHANGE
+    return (ratio >= least or more >= LEAST_ENDLESS) if up else (ratio <= 1 / least or more <= -LEAST_ENDLESS)
+
+
+def _share(side: Side) -> float:
+    return side.endless / side.count if side.count else 0.0
+
+
+def _figure(draft: _Draft) -> Figure:
+    base = [value for stratum in draft.strata for value in stratum.base]
+    head = [value for stratum in draft.strata for value in stratum.head]
+    change: Interval | None = None
+    if draft.unit != "s":
+        change = _mean_ratio(base, head)
+    elif len(draft.strata) > 1:
+        change = typical_ratio(draft.strata)
+    else:
+        change = ratio_of_medians(base, head)
+    return Figure(
+        draft.name, draft.unit, _side(base, draft.unit), _side(head, draft.unit), change, rank_test(draft.strata)
+    )
+
+
+def _side(values: Sequence[float], unit: Unit) -> Side:
+    endless = sum(math.isinf(value) for value in values)
+    if unit == "s":
+        return Side(len(values), endless, median_of(values))
+    mean = fmean(values) if values else None
+    return Side(len(values), endless, None if mean is None else Interval(mean, mean, mean))
+
+
+def _mean_ratio(base: Sequence[float], head: Sequence[float]) -> Interval | None:
+    if not base or not head:
+        return None
+    one, other = fmean(base), fmean(head)
+    ratio = 1.0 if one == other else math.inf if one == 0 else other / one
+    return Interval(ratio, ratio, ratio)
+
+
+def _changed_checks(base: Samples, head: Samples) -> tuple[tuple[str, str, str], ...]:
+    before = {check.name: check.status for check in base.verdict.checks}
+    return tuple(
+        (check.name, before.get(check.name, "none"), check.status)
+        for check in head.verdict.checks
+        if check.status != before.get(check.name)
+    )
