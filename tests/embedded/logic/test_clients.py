@@ -194,6 +194,8 @@ def test_a_stopped_runner_is_replaced_in_sound(make_cluster: MakeCluster) -> Non
     hows = {r.how for r in requests}
     assert "error_event" in hows
     assert None not in hows
+    assert any("makes no progress: killing it" in text for n in sim.names for _, text in sim.log(n))
+    assert max((r.ended or sim.now) - r.started for r in requests) < 40.0  # not left to the request's own minute
 
 
 def test_a_cancelled_request_frees_its_runner(make_cluster: MakeCluster) -> None:

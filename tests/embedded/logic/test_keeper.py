@@ -167,6 +167,15 @@ def test_replacement_defects(make_cluster: MakeCluster, behaviour: Behaviour, lo
     assert low <= losses(sim, 1)[0] <= high
 
 
+def test_a_deployment_does_not_name_an_instance_that_is_gone(make_cluster: MakeCluster) -> None:
+    sim = make_cluster(sound())
+    deploy(sim)
+    sim.run_until(sim.now + 1.6)
+    lose(sim)
+    sim.run_until(sim.now + 0.1)
+    assert (status(sim)["status"], status(sim)["deployment"]["instanceId"]) == ("placing", None)
+
+
 def test_a_runner_that_dies_before_ready_counts_as_a_loss_in_sound(make_cluster: MakeCluster) -> None:
     sim = make_cluster(sound())
     placements = Placements(sim)

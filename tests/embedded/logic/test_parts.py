@@ -7,9 +7,11 @@ import random
 import msgspec
 import pytest
 
-from rig.embedded.logic.events import BLOCK, ChunkGenerated, Entry, EventLog, NodeInfo, TopologyEdgeCreated
+from rig.embedded.logic.behaviour import Timers, sound
+from rig.embedded.logic.events import BLOCK, ChunkGenerated, Entry, Event, EventLog, NodeInfo, TopologyEdgeCreated
 from rig.embedded.logic.messages import Command, Events, Hello, LocalEvents, Session, decode, encode
 from rig.embedded.logic.models import STOCK_MODELS, Model
+from rig.embedded.logic.node import NodeLogic
 from rig.embedded.logic.placement import CannotPlace, place, placement_inputs
 from rig.embedded.logic.runner import RunnerLogic, RunnerTimes
 from rig.embedded.logic.state import ClusterState
@@ -46,6 +48,24 @@ def test_the_log_reads_across_compressed_blocks() -> None:
         assert log.read(start, limit) == entries[start : start + limit]
     moved = EventLog(log.first, list(log.blocks), list(log.tail))
     assert moved.read(BLOCK, 3) == entries[BLOCK : BLOCK + 3]
+
+
+def test_the_master_takes_a_nodes_events_once_each_and_in_order() -> None:
+    node = NodeLogic("n1", "10.0.0.1", ["n2"], behaviour=sound(), timers=Timers(), rng=random.Random(1))
+    node.start(0.0)
+    node.link_up(0.1, "n2")
+    node.receive(0.1, "n2", Hello("b", "n2", "10.0.0.2"))
+
+    def say(first: int, *texts: str, base: int = 0) -> list[str]:
+        events: list[Event] = [ChunkGenerated("c", "token", t) for t in texts]
+        node.receive(0.2, "n2", LocalEvents(node.session, "b", base, first, events))
+        return [e.event.text for e in node.replica.log if isinstance(e.event, ChunkGenerated)]
+
+    assert say(0, "0", "1") == ["0", "1"]
+    assert say(1, "1", "2") == ["0", "1", "2"]
+    assert say(4, "4") == ["0", "1", "2"]  # 3 is missing: it comes again from there
+    assert say(3, "3", "4") == ["0", "1", "2", "3", "4"]
+    assert say(9, "9", base=9) == ["0", "1", "2", "3", "4", "9"]  # back after an absence
 
 
 def run(runner: RunnerLogic, until: float, now: float = 0.0) -> list[tuple[float, str]]:
