@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sys
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from rig.config.inventory import Inventory
 from rig.config.plan import Plan
 from rig.config.read import load_all
 from rig.config.workload import Workload
-from rig.errors import EXIT_UNKNOWN
+from rig.errors import EXIT_UNKNOWN, JournalError, RigError
 from rig.journal.run import RUN_FILE, new_run_folder, write_run
 from rig.journal.write import Journal
 from rig.observe.exo import Exo
@@ -72,21 +73,43 @@ def soak(
         on_nodes, load, plan = load_all(chosen, workload, "quick")
     folder = new_run_folder(out, name)
     wanted = Wanted(length_s=length_s, inventory=chosen, seed=seed, folder=folder, yes=yes, keep_cluster=keep_cluster)
+    interrupted, sound = None, True
     try:
         interrupted = uvloop.run(_soak(wanted, on_nodes, load, plan))
+    except RigError as error:
+        if not (folder / RUN_FILE).exists():
+            raise
+        sound = _complain(error)  # what ran can still be told
     finally:
         if not (folder / RUN_FILE).exists():
             shutil.rmtree(folder, ignore_errors=True)  # made by this command, and nothing ran
     if not folder.exists():
         return interrupted or EXIT_UNKNOWN
+    reported = _report(folder, as_json=as_json)
+    if interrupted is not None:
+        return interrupted
+    return reported if sound else reported or EXIT_UNKNOWN
+
+
+def _report(folder: Path, *, as_json: bool) -> int:
+    """Print it, write it, and return the verdict's exit code; unknown instead of a pass that could not be written."""
     report = read_report(folder)
-    write_report(folder, report)
+    try:
+        write_report(folder, report)
+        written = True
+    except JournalError as error:
+        written = _complain(error)
     if as_json:
         print(json.dumps(report_json(report.analysis, report.verdict)))
     else:
         print_report(report.analysis, report.verdict)
         print(f"kept in {folder}: rig report {folder}, rig show {folder} --fault N")
-    return report.verdict.exit_code if interrupted is None else interrupted
+    return report.verdict.exit_code if written else report.verdict.exit_code or EXIT_UNKNOWN
+
+
+def _complain(error: RigError) -> bool:
+    print(f"rig: {error}", file=sys.stderr)
+    return False
 
 
 async def _soak(wanted: Wanted, inventory: Inventory, workload: Workload, plan: Plan) -> int | None:
