@@ -109,6 +109,9 @@ def _inventory_sort(inventory: Inventory) -> Iterator[Problem]:
         yield Problem(("embedded",), "expected either `nodes` (real machines) or `embedded`, not both")
     if not inventory.nodes and inventory.embedded is None:
         yield Problem(("nodes",), "expected at least one node (or `embedded:` for an emulated cluster)")
+    emulation = inventory.embedded
+    if emulation is not None and emulation.system == "darwin" and emulation.hosts != "namespaces":
+        yield Problem(("embedded", "system"), "darwin (virtual Macs) needs `hosts: namespaces` beside it")
     if inventory.emulated is not None and not inventory.nodes:
         yield Problem(("emulated",), "expected only beside `nodes`, as the embedded cluster writes it")
 

@@ -66,6 +66,8 @@ class Embedded(Strict):
     """An emulated exo cluster on this machine instead of real nodes."""
 
     nodes: int = Field(default=3, ge=1, le=16)
+    hosts: Literal["processes", "namespaces"] = "processes"  # namespaces: each node its own network (Linux, root)
+    system: Literal["linux", "darwin"] = "linux"  # darwin, with namespaces: the commands of macOS on every node
     behaviour: Behaviour = "sound"
     pace: float = Field(default=10.0, ge=1.0, le=100.0)
     load_time: Duration = Field(default=4.0, ge=0, le=600)  # a model's load time at pace 1

@@ -13,13 +13,17 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Literal
 
 import asyncssh
 import msgspec
 import yaml
 
 from rig.config.inventory import Behaviour, Embedded, Emulated, ExoProcess, Inventory, Node, Ssh
-from rig.embedded.settings import NodeSettings, Peer, write_settings
+from rig.embedded.hosts import addresses
+from rig.embedded.hosts.node import host_entry
+from rig.embedded.hosts.require import free_subnet, require_namespaces
+from rig.embedded.settings import API_PORT, SSH_PORT, NodeSettings, Peer, write_settings
 from rig.errors import ClusterError
 
 INERT_COMMANDS = frozenset({"kill", "nft", "pfctl"})
@@ -35,6 +39,9 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     behaviour: Behaviour
     pace: float
+    hosts: Literal["processes", "namespaces"] = "processes"
+    system: Literal["linux", "darwin"] = "linux"
+    subnet: int = 0  # with namespaces: K of 10.77.K.0/24
 
     def node_folder(self, node: str) -> Path:
         return Path(self.folder) / node
@@ -53,6 +60,9 @@ def prepare(spec: Embedded, folder: Path, *, inert: frozenset[str] = frozenset()
     unknown = inert - INERT_COMMANDS
     if unknown:
         raise ClusterError(f"cannot be made inert: {', '.join(sorted(unknown))}")
+    apart = spec.hosts == "namespaces"
+    if apart:
+        require_namespaces()
     folder = folder.absolute()
     if (folder / "cluster.json").exists():
         raise ClusterError(f"{folder} already holds a cluster", remedy="use an empty folder")
@@ -71,9 +81,12 @@ def prepare(spec: Embedded, folder: Path, *, inert: frozenset[str] = frozenset()
         python=sys.executable,
         behaviour=spec.behaviour,
         pace=spec.pace,
+        hosts=spec.hosts,
+        system=spec.system if apart or sys.platform != "darwin" else "darwin",
+        subnet=free_subnet() if apart else 0,
     )
     client_public = _write_key(folder / "keys" / "client")
-    ports = _free_ports(2 * spec.nodes)
+    ports = [SSH_PORT, API_PORT] * spec.nodes if apart else _free_ports(2 * spec.nodes)
     all_settings = [
         _node_settings(spec, layout, index, (ports[2 * index], ports[2 * index + 1]), client_public, sorted(inert))
         for index in range(spec.nodes)
@@ -112,8 +125,8 @@ def _peer(layout: ClusterLayout, index: int) -> Peer:
     number = index + 1
     return Peer(
         name=layout.nodes[index],
-        ipv4=f"10.77.0.{number}",
-        ipv6=f"fe80::77:{number:x}",
+        ipv4=addresses.ipv4(layout.subnet, number),
+        ipv6=addresses.ipv6(number),
         net_socket=f"{layout.sockets}/{number}/net",
     )
 
@@ -133,8 +146,8 @@ def _node_settings(
         index=index + 1,
         ipv4=this.ipv4,
         ipv6=this.ipv6,
-        interface="eth0",
-        system="darwin" if sys.platform == "darwin" else "linux",
+        interface=addresses.INTERFACES[layout.system].ethernet if layout.hosts == "namespaces" else "eth0",
+        system=layout.system,
         folder=str(layout.node_folder(this.name)),
         sockets=f"{layout.sockets}/{index + 1}",
         ledger=f"{layout.folder}/ledger",
@@ -149,6 +162,8 @@ def _node_settings(
         seed=spec.seed,
         inert=inert,
         peers=[_peer(layout, other) for other in range(spec.nodes) if other != index],
+        hosts=layout.hosts,
+        subnet=layout.subnet,
     )
 
 
@@ -158,6 +173,12 @@ def main_pattern(node_folder: str) -> str:
 
 
 def _inventory(layout: ClusterLayout, all_settings: list[NodeSettings], host_keys: dict[str, str]) -> Inventory:
+    if layout.hosts == "namespaces":
+        hosts = {
+            each.name: host_entry(each, f"{layout.folder}/keys/client", host_keys[each.name], main_pattern(each.folder))
+            for each in all_settings
+        }
+        return Inventory(name="embedded", nodes=hosts, emulated=_emulated(layout))
     nodes = {
         settings.name: Node(
             ssh=Ssh(
@@ -182,8 +203,11 @@ def _inventory(layout: ClusterLayout, all_settings: list[NodeSettings], host_key
         )
         for settings in all_settings
     }
-    emulated = Emulated(behaviour=layout.behaviour, pace=layout.pace, folder=layout.folder)
-    return Inventory(name="embedded", nodes=nodes, emulated=emulated)
+    return Inventory(name="embedded", nodes=nodes, emulated=_emulated(layout))
+
+
+def _emulated(layout: ClusterLayout) -> Emulated:
+    return Emulated(behaviour=layout.behaviour, pace=layout.pace, folder=layout.folder)
 
 
 def _inventory_yaml(inventory: Inventory) -> str:

@@ -49,6 +49,13 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     inert: list[str]  # commands that do nothing: a negative control
     peers: list[Peer]
+    hosts: Literal["processes", "namespaces"] = "processes"
+    subnet: int = 0  # with namespaces: N in the cluster's 10.77.N.0/24
+
+    @property
+    def api_bind(self) -> str:
+        """Where exo's API listens: everywhere, as exo does, when the node has a network of its own."""
+        return "0.0.0.0" if self.hosts == "namespaces" else "127.0.0.1"
 
     @property
     def home(self) -> str:

@@ -1,4 +1,6 @@
-"""exo's HTTP API on a real port of 127.0.0.1: answers from the node's logic, in the shapes of exo's own."""
+"""exo's HTTP API on a real port (of 127.0.0.1, or of the node's own network): answers from the node's logic, in the
+shapes of exo's own.
+"""
 
 from __future__ import annotations
 
@@ -271,6 +273,6 @@ async def serve_api(host: Host) -> web.AppRunner:
     runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     await web.TCPSite(
-        runner, "127.0.0.1", host.settings.api_port, reuse_port=True, reuse_address=True, backlog=512
+        runner, host.settings.api_bind, host.settings.api_port, reuse_port=True, reuse_address=True, backlog=512
     ).start()
     return runner

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 import struct
 from typing import Protocol, cast
 
@@ -44,7 +45,10 @@ class _Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # uvloop's are no subclasses
-        if self._dialled is not None:
+        if self._dialled is not None and self.links.real:
+            self._frame(self.links.settings.name.encode())
+            self._be_up()
+        elif self._dialled is not None:
             self.transport.write(f"OUT {self._dialled.ipv6} {EXO_PORT} {os.getpid()}\n".encode())
 
     def data_received(self, data: bytes) -> None:
@@ -125,11 +129,16 @@ class Links:
         self.settings = settings
         self.hub = hub
         self.redial_s = redial_s
+        self.real = settings.hosts == "namespaces"  # real sockets between real addresses
         self.names = {peer.name for peer in settings.peers}
         self.current: dict[str, _Link] = {}
         self._dialling: dict[str, asyncio.Task[None]] = {}
 
     async def listen(self) -> asyncio.Server:
+        if self.real:
+            return await asyncio.get_running_loop().create_server(
+                lambda: _Link(self, None), "::", EXO_PORT, family=socket.AF_INET6, backlog=128
+            )
         path = self.settings.listener(EXO_PORT)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
@@ -172,7 +181,11 @@ class Links:
                 link = _Link(self, peer)
                 with contextlib.suppress(OSError, TimeoutError):
                     async with asyncio.timeout(DIAL_TIMEOUT_S):
-                        await loop.create_unix_connection(lambda link=link: link, self.settings.net_socket)
+                        if self.real:
+                            address = f"{peer.ipv6}%{self.settings.interface}"
+                            await loop.create_connection(lambda link=link: link, address, EXO_PORT)
+                        else:
+                            await loop.create_unix_connection(lambda link=link: link, self.settings.net_socket)
                         await link.settled.wait()
                 if not link.up:
                     link.drop()

@@ -23,8 +23,8 @@ MAX_OUT_BYTES = 65536  # reports that main has not read: beyond this the runner 
 
 
 class Runner:
-    """`commands` is the socket to main, `lifeline` the pipe of the machine, `ring` the path of the ring port's
-    socket.
+    """`commands` is the socket to main, `lifeline` the pipe of the machine, `ring` the ring port, or the path of the
+    socket that stands for it.
     """
 
     def __init__(
@@ -111,6 +111,12 @@ class Runner:
 
 
 def _listen(path: str) -> socket.socket:
+    if path.isdigit():  # the node has a network of its own
+        real = socket.socket()
+        real.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        real.bind(("", int(path)))
+        real.listen(16)
+        return real
     if os.path.exists(path):
         os.unlink(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -105,6 +105,8 @@ class Runners:
     async def _start(self, effect: StartRunner) -> None:
         ours, theirs = socket.socketpair()
         ring = self.settings.listener(effect.port) if effect.world_size > 1 else None
+        if ring is not None and self.settings.hosts == "namespaces":
+            ring = str(effect.port)
         times = ",".join(str(float(number)) for number in effect.times)
         arguments = [f"times={times}"] + ([] if ring is None else [f"ring={ring}"])
         call = f"spawn_main(tracker_fd={self._tracker_fd()}, pipe_handle={theirs.fileno()})"
@@ -157,7 +159,7 @@ class Runners:
         running = self.running.pop(runner_id, None)
         if running is not None:
             running.transport.close()
-            if running.ring is not None:
+            if running.ring is not None and not running.ring.isdigit():
                 with contextlib.suppress(OSError):
                     os.unlink(running.ring)
         self.on_exit(runner_id, status)
