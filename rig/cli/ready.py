@@ -13,7 +13,7 @@ from rig.config.plan import Plan
 from rig.embedded.cluster import Cluster, start_cluster
 from rig.errors import NodeNotReady
 from rig.injection.lease import refuse_live
-from rig.nodes.consent import first_contact
+from rig.nodes.consent import first_contact, named_processes
 from rig.nodes.doctor import Finding, examine
 from rig.nodes.lock import Locks, default_owner, hold_locks
 from rig.nodes.rehearse import rehearsed
@@ -60,7 +60,10 @@ class Preparation:
         kinds = [kind for kind, one in self.plan.kinds.items() if one.weight > 0]
         self._refuse_unsound(await examine(inventory, nodes, kinds=kinds, own_lock=owner), name)
         own_processes = self.inventory.embedded is not None
-        pids = await first_contact(nodes, yes=self.yes or own_processes, say=self.say)
+        if own_processes:  # started by this command, for nothing else
+            pids = await named_processes(nodes)
+        else:
+            pids = await first_contact(nodes, yes=self.yes, say=self.say)
         return Ready(inventory, nodes, owner, pids, await rehearsed(nodes))
 
     async def _running(self, stack: AsyncExitStack) -> tuple[Inventory, str]:

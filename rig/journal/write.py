@@ -55,6 +55,7 @@ class Journal:
         self._size = 0
         self._descriptor: int | None = None
         self.failed = False
+        self._failed_before = ""  # the reason, said again at every further write
         self.listener_error: Exception | None = None
         self._descriptor = self._open(0)
 
@@ -64,7 +65,8 @@ class Journal:
     def write(self, record: AnyRecord) -> None:
         """Append one record and tell the listeners. Raises JournalError when it cannot be written, and ever after."""
         if self.failed or self._descriptor is None:
-            raise JournalError(f"the journal in {self._folder} {'has failed' if self.failed else 'is closed'}")
+            why = f"has failed: {self._failed_before}" if self.failed else f"in {self._folder} is closed"
+            raise JournalError(f"the journal {why}")
         line = self._encode(record)
         if len(line) > MAX_LINE_BYTES:
             raise JournalError(f"a record of {len(line)} bytes is longer than a line may be ({MAX_LINE_BYTES})")
@@ -116,7 +118,8 @@ class Journal:
         assert self._descriptor is not None
         if self._number + 1 >= self._max_files:
             self.failed = True
-            raise JournalError(f"the journal in {self._folder} has reached its {self._max_files} files")
+            self._failed_before = f"the journal in {self._folder} has reached its {self._max_files} files"
+            raise JournalError(self._failed_before)
         descriptor, self._descriptor = self._descriptor, None
         self._finish_file(descriptor)
         self._descriptor = self._open(self._number + 1)
@@ -140,7 +143,8 @@ class Journal:
 
     def _failure(self, what: str, error: OSError) -> JournalError:
         self.failed = True
-        return JournalError(f"{what}: {error.strerror} (the journal in {self._folder})")
+        self._failed_before = f"{what}: {error.strerror} (the journal in {self._folder})"
+        return JournalError(self._failed_before)
 
     def _deliver(self, record: AnyRecord) -> None:
         """Tell the listeners, in the order of writing even when one of them writes a record itself."""
