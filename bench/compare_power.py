@@ -2,10 +2,10 @@
 
     python -m bench.compare_power [PAIRS] [SLOWER]
 
-Half of the pairs are of equal runs: at most 5 % may be called worse. In the other half the second run takes SLOWER (1.5)
-times as long to serve after each fault: at least 80 % must be found. Times to serve are spread evenly from one second to
-a quarter of the time between two faults, which is a wider spread than any run on a cluster showed. Exit code 1 when a
-share is missed.
+Half of the pairs are of equal runs: at most 5 % may be called worse. In the other half the second run takes SLOWER
+(1.5) times as long to serve after each fault: at least 80 % must be found. Times to serve are spread evenly from one
+second to a quarter of the time between two faults, which is a wider spread than any run on a cluster showed. Exit code
+1 when a share is missed.
 """
 
 from __future__ import annotations

@@ -205,11 +205,48 @@ def report(
     run: RunArgument = "last",
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="For a pull request.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="Only print where report.html is.")] = False,
+    open_it: Annotated[bool, typer.Option("--open", help="Open report.html in a browser.")] = False,
+    parquet: Annotated[bool, typer.Option("--parquet", help="Write column files as well; needs rig[parquet].")] = False,
 ) -> None:
-    """The tables of a run, from its journal alone; also of a run that was killed."""
+    """The tables of a run, from its journal alone; also of a run that was killed.
+
+    Brings summary.md, summary.json, junit.xml and report.html in the run's folder up to date.
+    """
     from rig.cli.report import report as command
 
-    _exit(command(run=run, as_json=as_json, markdown=markdown))
+    _exit(command(run=run, as_json=as_json, markdown=markdown, html=html, open_it=open_it, parquet=parquet))
+
+
+@app.command()
+def compare(
+    *,
+    runs: Annotated[list[str], typer.Argument(metavar="BASE HEAD [MORE…]", help="Runs; the first is the base.")],
+    fail_on_regression: Annotated[
+        bool, typer.Option("--fail-on-regression", help="Exit code 1 when something got worse beyond noise.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Compare runs that differ in what they ran.")] = False,
+    as_json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="For a pull request.")] = False,
+) -> None:
+    """Runs beside a base: what got worse beyond noise, in losses, times to serve and latencies."""
+    from rig.cli.compare import compare as command
+
+    _exit(command(runs=runs, fail_on_regression=fail_on_regression, force=force, as_json=as_json, markdown=markdown))
+
+
+@app.command()
+def history(
+    *,
+    results: Annotated[Path, typer.Argument(metavar="DIR", help="Where runs are kept.")] = Path("results"),
+    last: Annotated[int | None, typer.Option("--last", help="Only so many of the latest.", show_default=False)] = None,
+    as_json: Json = False,
+    html: Annotated[bool, typer.Option("--html", help="Write DIR/history.html.")] = False,
+) -> None:
+    """All runs with verdict and headline figures, and the trend over nights."""
+    from rig.cli.history import history as command
+
+    _exit(command(results=results, last=last, as_json=as_json, html=html))
 
 
 @app.command()

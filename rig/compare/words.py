@@ -68,8 +68,8 @@ def _counts(comparison: Comparison) -> Table:
 def _figures(base: Samples, against: Against) -> Table:
     columns = ("figure", "base", "n", "head", "n", "head / base", "p", "p, all counted", "")
     note = (
-        "Median [95 %], of counts the mean; n of which ∞ never ended. p: rank test for `worse`, then after Holm for all "
-        f"figures together. Worse or better: at {ALPHA:g}, and by at least {LEAST_CHANGE:.0%}."
+        "Median [95 %], of counts the mean; n of which ∞ never ended. p: rank test for `worse`, then after Holm for "
+        f"all figures together. Worse or better: at {ALPHA:g}, and by at least {LEAST_CHANGE:.0%}."
     )
     rows = tuple(_row(figure) for figure in against.figures)
     return Table(f"{against.head.name} against {base.name}", columns, rows, note)
