@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tests.audit.cluster import ClusterAccount
 from tests.audit.findings import Compared, Findings
-from tests.audit.lives import BUSY_S, Life
+from tests.audit.lives import BUSY_S, Life, moment
 from tests.audit.partitions import names
 from tests.audit.rigs import RigAccount
 from tests.audit.strikes import Strike, strikes
@@ -96,7 +96,7 @@ def _stops(cluster: ClusterAccount, life: Life, row: Compared, cause: Find) -> N
         if cause("stop", life, since_t, earliest_over_t) is not None:
             row.agree()
         else:
-            row.differ(life.name, NOBODY, f"in state T from {since_t:.3f} to {until_t}")
+            row.differ(life.name, NOBODY, f"in state T from {since_t:.3f} to {moment(until_t)}")
 
 
 def _end(cluster: ClusterAccount, life: Life, row: Compared, cause: Find) -> None:

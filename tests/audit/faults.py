@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rig.journal.records import FaultState
 from tests.audit.cluster import ClusterAccount
 from tests.audit.findings import Findings
-from tests.audit.lives import Life
+from tests.audit.lives import Life, moment
 from tests.audit.partitions import check_partition
 from tests.audit.rigs import RigAccount
 from tests.audit.strikes import Strike, strikes
@@ -99,7 +99,7 @@ class Check:
         stops = [(a, b) for a, b in life.stops() if a <= until + slack_s and (b is None or b >= struck_t - slack_s)]
         claim = f"stopped from {struck_t:.3f} to {until:.3f}"
         if len(stops) != 1:
-            seen = ", ".join(f"{a:.3f} to {b if b is None else round(b, 3)}" for a, b in stops) or "never"
+            seen = ", ".join(f"{a:.3f} to {moment(b)}" for a, b in stops) or "never"
             return [(f"{life.name} {claim}", f"in state T: {seen}")]
         since_t, over_t = stops[0]
         points: Points = []
@@ -109,7 +109,7 @@ class Check:
             return points
         tight_s = self.tolerance_s(healed_t)
         if over_t is None or not marks.get("healing", healed_t) - self.strike.error_s <= over_t <= healed_t + tight_s:
-            points.append((f"{life.name} {claim}", f"in state T until {over_t}"))
+            points.append((f"{life.name} {claim}", f"in state T until {moment(over_t)}"))
         elif life.pid == self.strike.main:
             points += self._times(since_t, over_t)
         return points
@@ -188,7 +188,7 @@ class Check:
             return [*points, (f"new main {strike.new_main}", "no such main")]
         serving_t = new.serving_t
         if serving_t is None or serving_t > healed_t + self.tolerance_s(healed_t):
-            points.append((f"healed at {healed_t:.3f}", f"{new.name} served from {serving_t}"))
+            points.append((f"healed at {healed_t:.3f}", f"{new.name} served from {moment(serving_t)}"))
         elif healed_t > serving_t + START_PROOF_S + self.tolerance_s(healed_t):
             points.append((f"healed at {healed_t:.3f}", f"{new.name} served since {serving_t:.3f}"))
         else:
@@ -214,5 +214,5 @@ class Check:
         if main is None or main.role != "main" or life.parent != main.pid:
             points.append((f"main {strike.main}", f"{life.name} was made by {life.parent}"))
         elif not main.lived_at(proof_t - strike.error_s, self.cluster.looks):
-            points.append((f"main {strike.main} lived on", f"{main.name} ended at {main.death(self.cluster.looks)}"))
+            points.append((f"main {strike.main} lived on", f"{main.name} ended with status {main.status}"))
         return points

@@ -15,6 +15,10 @@ BUSY_S = 0.05  # what a process may take to write down what it has seen
 GONE = ("-", "Z")
 
 
+def moment(t: float | None) -> str:
+    return "never" if t is None else f"{t:.3f}"
+
+
 @dataclass(frozen=True)
 class Looks:
     """The sampler's resolution: the longest time between two looks, for each second."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.audit.cluster import ClusterAccount, Rules
 from tests.audit.findings import Findings
+from tests.audit.lives import moment
 from tests.audit.rigs import RigAccount
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _sampled(cluster: ClusterAccount, strike: Strike, from_t: float, to_t: float
             continue
         if seen is None or not real_t - SLACK_S <= seen.t <= real_t + cluster.resolution_s(real_t) + SLACK_S:
             points.append(
-                (f"rules {name} at {real_t:.3f}", f"the sampler saw it at {None if seen is None else seen.t}")
+                (f"rules {name} at {real_t:.3f}", f"the sampler saw it at {moment(None if seen is None else seen.t)}")
             )
     return points
 

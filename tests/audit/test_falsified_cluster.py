@@ -1,0 +1,54 @@
+"""The audit has teeth: ledger or samples are falsified in one place, and the comparison names that very thing."""
+
+from __future__ import annotations
+
+import pytest
+
+from rig.embedded import ledger, sampler
+from tests.audit import falsify as by
+from tests.audit.falsify import Case, Change, assert_named, closed, entry, exited, opened, sample, seen
+from tests.audit.world import ZERO
+
+CASES: list[Case] = [
+    ("a request it never took", opened("r10"), "request r10 ", "never reached"),
+    ("a request nobody sent", by.another_request, "no name", "opened at 5.000"),
+    ("a request sent twice", by.sent_twice, "request r1 ", "node-2"),
+    ("another model", opened("r1", model="lab/tiny-b"), "request r1 ", "lab/tiny-b"),
+    ("an end it never wrote", closed("r1"), "request r1 ", "lived on"),
+    ("finished told as cut", closed("r1", end="cut"), "request r1 ", "cut 200"),
+    ("left told as finished", closed("r5", end="finished", t=ZERO + 7.0), "request r5 ", "finished"),
+    ("left too early", closed("r5", t=ZERO + 7.5), "request r5 ", "left 200 at 7.500"),
+    ("left too late", closed("r5", t=ZERO + 9.0), "request r5 ", "left 200 at 9.000"),
+    ("a later last token", closed("r5", last_token_t=ZERO + 6.0), "request r5 ", "last token at 6.000"),
+    ("another error", closed("r3", message="disk full"), "request r3 ", "disk full"),
+    ("never in state T", sample(seen(201, "T", 19.0)), "fault 0", "state T: never"),
+    ("woke for a moment", by.woke_for_a_moment, "fault 0", "state T: 20.030 to 21.000, 21.100 to 22.050"),
+    ("stopped for ever", sample(seen(202, "S", 20.0)), "fault 0", "state T until 40.020"),
+    ("stopped by somebody else", by.another_stop, "main 300 of node-1", "state T from 45.000"),
+    ("killed by somebody else", by.another_kill, "runner 350 of node-1", "status -9"),
+    ("killed on another node", by.another_process_killed_by_the_crash, "runner 250 of node-2", "status -9"),
+    ("a segmentation fault", exited(202, status=-11), "runner 202 of node-2", "status -11"),
+    ("not killed but ended", exited(100, status=1), "fault 1", "status 1"),
+    ("a main that nobody started", by.another_main, "main 390 of node-1", "began at 55.000"),
+    ("a rule that nobody loaded", by.another_rule, "node-2", "inet other"),
+    ("rules that stayed", by.rules_stayed, "fault 3", "still stand"),
+    ("half a cut", by.half_cut, "fault 3", "no rule drops fe80::77:2 in"),
+    (
+        "rules the sampler never saw",
+        sample(lambda each: isinstance(each, sampler.NetworkSeen)),
+        "fault 3",
+        "the sampler never saw it",
+    ),
+    (
+        "a runner of another model",
+        entry(ledger.ProcessStarted, lambda each: each.pid == 202, detail="x lab/b"),
+        "fault 2",
+        "lab/b",
+    ),
+    ("a main that never served", entry(ledger.Serving, lambda each: each.pid == 300), "fault 1", "served from never"),
+]
+
+
+@pytest.mark.parametrize(("falsify", "about", "word"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
+def test_what_is_falsified_is_named(falsify: Change, about: str, word: str) -> None:
+    assert_named(falsify, about, word)
