@@ -7,6 +7,7 @@ to it: when the owner dies the supervisor waits for the leases on the nodes (at 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 import yaml
 
 from rig.config.inventory import Embedded, Inventory
+from rig.embedded.hosts.switch import shield, unshield
 from rig.embedded.lifeline import Lifeline
 from rig.embedded.prepare import ClusterLayout, prepare
 from rig.embedded.ready import wait_until_ready
@@ -56,6 +58,8 @@ async def start_cluster(
     """
     layout = await asyncio.to_thread(prepare, spec, folder, inert=inert)
     folder = Path(layout.folder)
+    if layout.hosts == "namespaces":
+        shield(layout.subnet, os.getpid())
     lifeline = Lifeline()
     process = await spawn_supervisor(layout, lifeline=lifeline)
     lost = asyncio.Event()
@@ -78,6 +82,8 @@ async def start_cluster(
         await end_supervisor(process)
         lifeline.cut()
         await asyncio.to_thread(reap, layout)
+        if layout.hosts == "namespaces":
+            unshield(layout.subnet, os.getpid())
 
 
 def load_own_inventory(folder: Path) -> Inventory:

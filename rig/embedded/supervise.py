@@ -25,6 +25,7 @@ import psutil
 
 from rig.embedded import lifeline as lifelines
 from rig.embedded import orphans
+from rig.embedded.hosts.between import between
 from rig.embedded.lifeline import Lifeline
 from rig.embedded.prepare import ClusterLayout, read_layout
 from rig.embedded.reap import reap
@@ -85,15 +86,18 @@ async def supervise(layout: ClusterLayout, *, owner_fd: int | None, limit_s: flo
         lifelines.watch(owner_fd, owner_gone.set)
     _write_state(layout, limit_s)
     children: list[_Child] = []
+    networks = contextlib.AsyncExitStack()
     try:
+        network = await networks.enter_async_context(between(layout, owned=owner_fd is not None))
         for node in layout.nodes:
-            child = await _start(layout, node, "rig.embedded.machine", str(layout.node_folder(node)))
+            child = await _start(layout, node, *network.machine(layout.node_folder(node)))
             children.append(child)
         children.append(await _start(layout, "sampler", "rig.embedded.sampler", layout.folder))
         return await _wait_for_end(layout, children, stop=stop, owner_gone=owner_gone, limit_s=limit_s)
     finally:
         await _end(children)
         left = await asyncio.to_thread(reap, layout)
+        await networks.aclose()
         orphans.collect_all()
         if left:
             _say(f"could not end {left}")

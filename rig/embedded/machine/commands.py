@@ -1,18 +1,11 @@
-"""What the node's commands do, asked over the control socket by the shims in `bin/`.
-
-A request is the command's name, its working folder and its arguments, separated by NUL, ended by `\\n NUL \\n`. An
-answer is the exit status, what to print on stdout and on stderr, separated by NUL; or `exec` and the command line of
-the real command to become.
-"""
+"""What the node's commands do, asked over the control socket by the shims in `bin/`."""
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple, TypeAlias
 
-from rig.embedded.machine.ask import END
+from rig.embedded.machine.answering import Answer, Answering, Become, Handler
 from rig.embedded.machine.environment import SYSTEM_PATH
 from rig.embedded.machine.exo_process import ExoMain
 from rig.embedded.machine.network import Network
@@ -21,27 +14,11 @@ from rig.embedded.machine.pf import Pf
 from rig.embedded.machine.sockets import open_sockets
 from rig.embedded.settings import NodeSettings
 
-MAX_REQUEST = 65536
 MAX_NC_TIMEOUT_S = 20.0
 
 
-class Answer(NamedTuple):
-    status: int
-    out: str = ""
-    err: str = ""
-
-
-class Become(NamedTuple):
-    """The shim becomes the real command."""
-
-    words: list[str]
-
-
-Handler: TypeAlias = Callable[[list[str], str], Awaitable[Answer | Become]]
-
-
 class Commands:
-    """One per machine; `handle` serves one connection of a shim."""
+    """One per machine; `answering` serves the connections of the shims."""
 
     def __init__(self, settings: NodeSettings, network: Network, exo: ExoMain) -> None:
         self.settings = settings
@@ -49,7 +26,7 @@ class Commands:
         self.exo = exo
         self._nft = Nft(network.filter)
         self._pf = Pf(network.filter)
-        self._handlers: dict[str, Handler] = {
+        handlers: dict[str, Handler] = {
             "nft": self._filter,
             "pfctl": self._pfctl,
             "nc": self._nc,
@@ -58,26 +35,7 @@ class Commands:
             "exo-stop": self._stop,
             "status": self._status,
         }
-
-    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            request = await reader.readuntil(END)
-            name, folder, *arguments = request.removesuffix(END).decode("utf-8", "surrogateescape").split("\0")
-            writer.write(_encode(await self._run(name, arguments, folder)))
-            await writer.drain()
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError, OSError):
-            pass  # a shim that went away, or no shim of ours
-        finally:
-            writer.close()
-
-    async def _run(self, name: str, arguments: list[str], folder: str) -> Answer | Become:
-        handler = self._handlers.get(name)
-        if handler is None:
-            return Answer(127, err=f"{name}: not a command of this node\n")
-        try:
-            return await handler(arguments, folder)
-        except CommandError as error:
-            return Answer(1, err=f"{error}\n")
+        self.answering = Answering(handlers)
 
     async def _filter(self, arguments: list[str], folder: str) -> Answer:
         return Answer(0, out=self._nft.run(arguments, ReadFile(folder)))
@@ -145,10 +103,5 @@ def _real(name: str, arguments: list[str]) -> Become:
     return Become([path, *arguments])
 
 
-def _encode(answer: Answer | Become) -> bytes:
-    parts = ["exec", *answer.words] if isinstance(answer, Become) else [str(answer.status), answer.out, answer.err]
-    return "\0".join(parts).encode("utf-8", "surrogateescape")
-
-
 async def serve(settings: NodeSettings, commands: Commands) -> asyncio.Server:
-    return await asyncio.start_unix_server(commands.handle, settings.control_socket, limit=MAX_REQUEST)
+    return await commands.answering.serve(settings.control_socket)

@@ -59,16 +59,18 @@ exit 0
 CALL_TIMEOUT_S = 30.0
 
 
+def shim(settings: NodeSettings, name: str) -> str:
+    """The text of a command that asks the node's machine."""
+    return SHIM.format(
+        quoted=shlex.quote(settings.python), control=settings.control_socket, name=name, timeout_s=CALL_TIMEOUT_S
+    )
+
+
 def write_shims(settings: NodeSettings) -> None:
     """(Re)write `bin/`. The inert commands come last, so that they take the place of others."""
     folder = Path(settings.bin)
     folder.mkdir(exist_ok=True)
-    scripts = {
-        name: SHIM.format(
-            quoted=shlex.quote(settings.python), control=settings.control_socket, name=name, timeout_s=CALL_TIMEOUT_S
-        )
-        for name in (*COMMANDS, FILTER[settings.system])
-    }
+    scripts = {name: shim(settings, name) for name in (*COMMANDS, FILTER[settings.system])}
     scripts["sudo"] = SUDO
     for name in settings.inert:
         scripts[name] = INERT

@@ -1,0 +1,75 @@
+"""What differs between the systems that a node can have: its commands and their place, how exo is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from rig.embedded.hosts import commands
+from rig.embedded.hosts.filter_watch import FilterWatch
+from rig.embedded.hosts.root import tree
+from rig.embedded.ledger import Ledger
+from rig.embedded.machine.answering import Handler
+from rig.embedded.machine.exo_process import ExoMain
+from rig.embedded.machine.shims import INERT, shim
+from rig.embedded.settings import NodeSettings
+
+
+class System(Protocol):
+    def handlers(self) -> dict[str, Handler]:
+        """By the name of the command."""
+        ...
+
+    async def boot(self) -> str | None:
+        """Start what a boot starts, exo included. Why it failed, or None."""
+        ...
+
+    async def run(self) -> None:
+        """Whatever goes on while the node is up, until cancelled."""
+        ...
+
+
+def furnish(settings: NodeSettings) -> None:
+    """Put the system's commands into the node's root folder. Raises OSError."""
+    if settings.system == "darwin":
+        from rig.embedded.mac.furnish import furnish_mac  # noqa: PLC0415 (only virtual Macs need it)
+
+        furnish_mac(settings)
+        return
+    folder = tree(settings) / "usr" / "local" / "bin"
+    for name in ("nft", "exo-start", "exo-stop", "reboot", "shutdown"):
+        put(folder / name, shim(settings, name))
+    for name in settings.inert:
+        put(folder / name, INERT)
+
+
+def put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def system_of(settings: NodeSettings, ledger: Ledger, exo: ExoMain, reboot: Callable[[], object]) -> System:
+    if settings.system == "darwin":
+        from rig.embedded.mac.system import Mac  # noqa: PLC0415 (only virtual Macs need it)
+
+        return Mac(settings, ledger, exo, reboot)
+    return Linux(settings, ledger, exo, reboot)
+
+
+class Linux:
+    def __init__(self, settings: NodeSettings, ledger: Ledger, exo: ExoMain, reboot: Callable[[], object]) -> None:
+        self._exo = exo
+        self._reboot = reboot
+        self._watch = FilterWatch(settings.name, ledger)
+
+    def handlers(self) -> dict[str, Handler]:
+        return commands.linux(self._exo, self._watch, self._reboot)
+
+    async def boot(self) -> str | None:
+        return await self._exo.start()
+
+    async def run(self) -> None:
+        await self._watch.follow()
