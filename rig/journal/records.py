@@ -174,6 +174,7 @@ class EventSeen(Record, frozen=True, kw_only=True, tag="event"):
     index: int
     name: str
     data: dict[str, Any]
+    reports: dict[str, int] = {}  # by node id: periodic reports (memory) in the session up to here; a clock in the log
 
 
 class Served(Record, frozen=True, kw_only=True, tag="served"):
@@ -206,6 +207,49 @@ class NodeMemory(Record, frozen=True, kw_only=True, tag="memory"):
     when: str  # "before fault 3", "after fault 3"
     available_bytes: int | None
     wired_bytes: int | None
+
+
+class NodeProcesses(Record, frozen=True, kw_only=True, tag="processes"):
+    """What runs of the target on a node, read on the node itself."""
+
+    node: str
+    when: str  # "before fault 3", "after fault 3", "idle"
+    main: str | None  # pid:start of its main process; None: it does not run
+    runners: int
+    orphans: int  # processes left behind by a main process that is gone
+    cpu_s: float | None  # CPU time that the main process has used since its start
+    node_t: float  # on the node's clock
+
+
+class ApiCall(Record, frozen=True, kw_only=True, tag="call"):
+    """The rig asked the target to change something, outside of a soak's own deployments (scripted scenarios)."""
+
+    what: Literal["deploy", "delete-deployment", "place", "delete-instance"]
+    node: str
+    asked_t: float
+    status: int | None  # of the answer; None: no answer
+    model: str | None = None
+    subject: str | None = None  # the deployment or instance asked for or told
+    unknown: bool = False  # it was asked for something that does not exist, on purpose
+    detail: str = ""
+
+
+class Step(Record, frozen=True, kw_only=True, tag="step"):
+    """A step of a scripted scenario began or ended."""
+
+    step: int
+    text: str
+    state: Literal["begun", "done", "failed"]
+    detail: str = ""
+
+
+class Expected(Record, frozen=True, kw_only=True, tag="expected"):
+    """An expectation of a scripted scenario, judged by what the journal held then."""
+
+    step: int
+    text: str
+    status: Literal["pass", "fail", "unknown"]
+    evidence: str = ""
 
 
 class Own(Record, frozen=True, kw_only=True, tag="own"):
@@ -250,6 +294,10 @@ AnyRecord: TypeAlias = (
     | LogLine
     | ClockOffset
     | NodeMemory
+    | NodeProcesses
+    | ApiCall
+    | Step
+    | Expected
     | Own
     | Finding
     | ActivityDied

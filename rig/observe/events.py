@@ -17,7 +17,7 @@ from typing import Final
 from rig.errors import TargetError
 from rig.journal.records import EventSeen, Finding, Served
 from rig.journal.write import Journal
-from rig.observe.target import ServedBy, Target, TargetEvent
+from rig.observe.target import Reported, ServedBy, Target, TargetEvent
 from rig.observe.views import SERVING_STATUSES
 
 LIMIT_BYTES: Final = 128 * 1024 * 1024
@@ -25,8 +25,11 @@ TIMEOUT_S: Final = 20.0
 MAX_HELD: Final = 50_000  # entries that matter, kept while it is open whether the log is the known one
 MAX_SERVED_KNOWN: Final = 200_000
 
+MAX_REPORTERS: Final = 64  # node ids, new at each start of a node, whose reports are counted in one reading
+
 Matter = TargetEvent | ServedBy
-Numbered = tuple[int, Matter]
+Reports = dict[str, int]
+Numbered = tuple[int, Matter, Reports]
 
 
 @dataclass
@@ -47,19 +50,22 @@ class LogReading:
         self._known = known
         self._held: list[Numbered] = []
         self._entry = b""
+        self._reports: Reports = {}
+        self._gone: set[str] = set()  # nodes that were timed out
         self.count = 0
         self.first = ""
         self.matching = known.count > 0  # still in what was read before, as far as can be told
         self.anew = known.count == 0  # the log is not the known one
 
-    def take(self, index: int, entry: bytes, matter: Matter | None) -> list[Numbered]:
-        """The next entry, and what it means if it matters → entries that are new by now."""
+    def take(self, index: int, entry: bytes, meaning: Matter | Reported | None) -> list[Numbered]:
+        """The next entry, and what it means if it matters → entries new by now, each with the reports before it."""
         self.count, self._entry = index + 1, entry
+        matter = self._without_reports(meaning)
         if index == 0:
             self.first = digest(entry)
             if self.matching and self.first != self._known.first:
                 self.matching, self.anew = False, True
-        new: list[Numbered] = [] if matter is None else [(index, matter)]
+        new: list[Numbered] = [] if matter is None else [(index, matter, dict(self._reports))]
         if not self.matching:
             return new
         if len(self._held) < MAX_HELD:
@@ -67,6 +73,20 @@ class LogReading:
         if index == self._known.count - 1:
             return self._decide(anew=digest(entry) != self._known.last)
         return []
+
+    def _without_reports(self, meaning: Matter | Reported | None) -> Matter | None:
+        """The first report of a node, also after it was timed out, matters: the node is there."""
+        if isinstance(meaning, TargetEvent) and meaning.name == "NodeTimedOut":
+            self._gone.add(str(meaning.data.get("node")))
+        if not isinstance(meaning, Reported):
+            return meaning
+        node = meaning.node
+        if node not in self._reports and len(self._reports) >= MAX_REPORTERS:
+            return None
+        arrived = node not in self._reports or node in self._gone
+        self._reports[node] = self._reports.get(node, 0) + 1
+        self._gone.discard(node)
+        return TargetEvent("NodeReported", {"node": node}) if arrived else None
 
     def ended(self) -> list[Numbered]:
         """The log ended here. One that is shorter than it was has begun anew."""
@@ -130,13 +150,21 @@ class EventLogs:
 
     def _write(self, node: str, reading: LogReading, new: list[Numbered]) -> int:
         written = 0
-        for index, matter in new:
+        for index, matter, reports in new:
             log = self._log(node, reading)
             if isinstance(matter, ServedBy):
                 written += self._write_served(node, matter)
             elif not _is_flicker(log, matter):
                 t = self._journal.now()
-                record = EventSeen(t=t, node=node, session=log.session, index=index, name=matter.name, data=matter.data)
+                record = EventSeen(
+                    t=t,
+                    node=node,
+                    session=log.session,
+                    index=index,
+                    name=matter.name,
+                    data=matter.data,
+                    reports=reports,
+                )
                 self._journal.write(record)
                 written += 1
         return written

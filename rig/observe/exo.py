@@ -21,7 +21,7 @@ from rig.errors import TargetError, TargetUnreachable
 from rig.journal.records import Facet
 from rig.observe import exo_events, exo_shapes
 from rig.observe.array import ArraySplitter
-from rig.observe.target import LogSign, Poll, Posted, ServedBy, TargetEvent
+from rig.observe.target import LogSign, Poll, Posted, Reported, ServedBy, TargetEvent
 from rig.observe.views import Deployments, Instances
 
 ANSWER_LIMIT_BYTES: Final = 8 * 1024 * 1024
@@ -139,7 +139,7 @@ class Exo:
         if not splitter.finished:
             raise TargetError(f"{url}/events: cut short after {index} events")
 
-    def event(self, entry: bytes) -> TargetEvent | ServedBy | None:
+    def event(self, entry: bytes) -> TargetEvent | ServedBy | Reported | None:
         return exo_events.parse(entry)
 
     def log_sign(self, line: str) -> LogSign:

@@ -50,6 +50,13 @@ class ServedBy:
 
 
 @dataclass(frozen=True)
+class Reported:
+    """A node made its periodic report: no news, but a clock within the log, which has no times."""
+
+    node: str
+
+
+@dataclass(frozen=True)
 class LogSign:
     """What a line of the target's log says of mastership (`None`: nothing), and whether it deserves the journal."""
 
@@ -106,7 +113,7 @@ class Target(Protocol):
         """
         ...
 
-    def event(self, entry: bytes) -> TargetEvent | ServedBy | None:
+    def event(self, entry: bytes) -> TargetEvent | ServedBy | Reported | None:
         """What an entry says, `None` for one that does not matter."""
         ...
 

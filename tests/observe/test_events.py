@@ -9,7 +9,7 @@ from rig.journal.records import EventSeen, Finding, Served
 from rig.observe import exo_events
 from rig.observe.events import EventLogs, KnownLog, LogReading, digest
 from rig.observe.exo import Exo
-from rig.observe.target import ServedBy, TargetEvent
+from rig.observe.target import Reported, ServedBy, TargetEvent
 from tests.observe.api import DATA, Api
 from tests.observe.conftest import Written
 
@@ -161,4 +161,15 @@ def test_a_reading_that_broke_off_within_the_known_decides_nothing() -> None:
     assert reading.matching
     assert reading.take(2, b"2", None) == []
     assert not reading.matching
-    assert reading.take(3, b"3", event) == [(3, event)]
+    assert reading.take(3, b"3", event) == [(3, event, {})]
+
+
+def test_reports_are_a_clock_and_the_first_of_a_node_is_news() -> None:
+    reading, created = LogReading(KnownLog()), TargetEvent("InstanceCreated", {})
+    first = TargetEvent("NodeReported", {"node": "a"})
+    assert reading.take(0, b"0", Reported("a")) == [(0, first, {"a": 1})]
+    assert reading.take(1, b"1", Reported("a")) == []
+    assert reading.take(2, b"2", Reported("b")) == [(2, TargetEvent("NodeReported", {"node": "b"}), {"a": 2, "b": 1})]
+    assert reading.take(3, b"3", created) == [(3, created, {"a": 2, "b": 1})]
+    reading.take(4, b"4", TargetEvent("NodeTimedOut", {"node": "a"}))
+    assert reading.take(5, b"5", Reported("a")) == [(5, first, {"a": 3, "b": 1})]
