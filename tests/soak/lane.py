@@ -229,9 +229,7 @@ def start_soak(
     out: Path | None = None,
     prefix: Sequence[str] = (),
 ) -> Soak:
-    """Started in `work`; `stdout` and `stderr` are descriptors in place of the files. `prefix` is a command that becomes
-    the soak.
-    """
+    """Started in `work`. `stdout`, `stderr`: descriptors in place of the files. `prefix`: a command that becomes it."""
     results = out or work / "results"
     with (work / "stdout").open("wb") as own_out, (work / "stderr").open("wb") as own_err:
         process = subprocess.Popen(

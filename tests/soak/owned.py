@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from dataclasses import dataclass
@@ -98,4 +99,4 @@ def _left(layout: ClusterLayout) -> list[psutil.Process]:
 
 
 def _supervisor(layout: ClusterLayout) -> psutil.Process:
-    return next(one for one in _left(layout) if "rig.embedded.supervise" in one.cmdline())
+    return psutil.Process(json.loads((Path(layout.folder) / "state.json").read_bytes())["pid"])
