@@ -82,4 +82,5 @@ def unfinished_line(analysis: Analysis) -> str | None:
     if ended.reason == "finished":
         return None
     detail = f" ({ended.detail})" if ended.detail else ""
-    return f"THIS RUN DID NOT FINISH: it was {ended.reason} after {length(ended.t)}{detail}."
+    how = "it failed" if ended.reason == "failed" else f"it was {ended.reason}"
+    return f"THIS RUN DID NOT FINISH: {how} after {length(ended.t)}{detail}."

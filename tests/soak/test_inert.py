@@ -40,7 +40,7 @@ class Inert:
         try:
             plan = work / "plan.yaml"
             plan.write_text(_PLAN)
-            options = ("-i", inert.inventory, "-w", str(write_workload(work)), "-f", str(plan), "--minutes", "0.4")
+            options = ("-i", inert.inventory, "-w", str(write_workload(work)), "-f", str(plan), "--minutes", "0.75")
             soak = start_soak(work, *options)
             try:
                 code = soak.wait()

@@ -42,8 +42,8 @@ def test_ctrl_c_while_the_models_load(ending: Ending) -> None:
 
 @pytest.mark.parametrize("act", [Owned(signal.SIGKILL, "hold", "cluster")], ids=label)
 def test_a_cluster_that_dies_ends_the_run(ending: Ending) -> None:
-    assert ending.code == 3, ending.err
+    assert ending.code in (1, 3), ending.err  # its last fault could not be proved healed
     assert "the embedded cluster ended by itself" in ending.err
-    assert "run: unknown (exit code 3)" in ending.out or "run: fail" in ending.out
+    assert "THIS RUN DID NOT FINISH: it failed after" in ending.out
     assert ending.left == []
     assert "Traceback" not in ending.err

@@ -19,7 +19,8 @@ def run_finished(analysis: Analysis) -> Answer:
             return Answer("pass", f"finished after {analysis.end_t:.1f} s")
         case ended:
             detail = f": {ended.detail}" if ended.detail else ""
-            return Answer("unknown", f"the run was {ended.reason} at {ended.t:.1f} s{detail}")
+            how = "failed" if ended.reason == "failed" else f"was {ended.reason}"
+            return Answer("unknown", f"the run {how} at {ended.t:.1f} s{detail}")
 
 
 def activities_alive(analysis: Analysis) -> Answer:
