@@ -22,6 +22,7 @@ from rig.nodes.scripts import process_values
 from rig.nodes.ssh import NodeConnection, Nodes
 from rig.observe.cluster_view import ClusterView
 
+CUT_SHORT: Final = "cut short by the end of the run: the node's own script goes on, and starts exo again"
 _START_LIMIT_S: Final = 60.0
 
 
@@ -75,7 +76,11 @@ class Unwedger:
         act = Act(node=conn.name, script="crash.sh", values=values)
         name = f"unwedge.{max(fault, 0)}.{secrets.token_hex(3)}"
         watcher = Watcher(conn, act, name, 0.0, lambda: None)
-        await watcher.run({"id": name, "run": self.identity.run, "owner": self.identity.owner, "hold": "0"})
+        try:
+            await watcher.run({"id": name, "run": self.identity.run, "owner": self.identity.owner, "hold": "0"})
+        except asyncio.CancelledError:
+            self._record(fault, conn, started_t, ok=False, detail=CUT_SHORT)
+            raise
         end = watcher.progress.end
         return self._record(fault, conn, started_t, ok=end == "healed", detail=watcher.progress.detail or f"{end}")
 
@@ -97,12 +102,17 @@ class Unwedger:
             )
         try:
             await conn.run(conn.node.exo.start, timeout_s=_START_LIMIT_S)
+        except asyncio.CancelledError:
+            self._record(fault, conn, started_t, ok=False, detail=CUT_SHORT)
+            raise
         except NodeError as error:
             return self._record(fault, conn, started_t, ok=False, detail=error.message)
         return self._record(fault, conn, started_t, ok=True, detail="exo was gone; started")
 
     def _record(self, fault: int, conn: NodeConnection, started_t: float, *, ok: bool, detail: str) -> bool:
         now = self.journal.now()
+        if self.journal.failed:
+            return ok
         self.journal.write(
             Unwedged(t=now, fault=fault, node=conn.name, started_t=started_t, ended_t=now, ok=ok, detail=detail)
         )
