@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rig.soak.unwedging import CUT_SHORT
 from tests.audit.cluster import ClusterAccount
 from tests.audit.findings import Compared, Findings
 from tests.audit.lives import BUSY_S, Life, moment
@@ -13,6 +14,8 @@ from tests.audit.partitions import names
 from tests.audit.rigs import RigAccount
 from tests.audit.strikes import Strike, strikes
 
+STARTED = "exo was gone; started"
+SCRIPT_LIMIT_S = 60.0  # what a script that nobody watches any more takes at most
 NOBODY = "nobody says so"
 
 
@@ -52,9 +55,9 @@ def causes(rig: RigAccount, cluster: ClusterAccount) -> list[Cause]:
     for strike in strikes(rig):
         found += _of_strike(strike, cluster)
     for one in rig.unwedged:
-        restarted = one.detail == "healed"
-        acts = frozenset({"stop", "kill", "start"} if restarted else {"start"})
-        found.append(Cause(f"unwedging after fault {one.fault}", one.node, one.started_t, one.ended_t, acts))
+        acts = frozenset({"start"} if one.detail == STARTED else {"stop", "kill", "start"})
+        to_t = one.ended_t + (SCRIPT_LIMIT_S if one.detail == CUT_SHORT else 0.0)
+        found.append(Cause(f"unwedging after fault {one.fault}", one.node, one.started_t, to_t, acts))
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import msgspec
 
 from rig.embedded import ledger, sampler
-from rig.journal.records import AnyRecord, ClockOffset, FaultChanged, RequestEnded, RequestStarted
+from rig.journal.records import AnyRecord, ClockOffset, FaultChanged, RequestEnded, RequestStarted, Unwedged
 from tests.audit.compare import compare
 from tests.audit.story import agreeing
 from tests.audit.world import MODEL, ZERO, World
@@ -84,6 +84,12 @@ def _altered(event: str, words: dict[str, Any], shift: dict[str, float], fields:
 
 def offset_off(world: World) -> None:
     world.journal.append(ClockOffset(t=65.0, node="node-1", offset_s=-ZERO + 0.05, error_s=0.003))
+
+
+def unwedged(world: World) -> None:
+    world.journal.append(
+        Unwedged(t=66.0, fault=3, node="node-1", started_t=65.0, ended_t=66.0, ok=True, detail="healed")
+    )
 
 
 def without_fault(number: int) -> Change:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rig.journal.records import FaultState
+from rig.journal.records import FaultState, Unwedged
+from rig.soak.unwedging import CUT_SHORT
 from tests.audit.cluster import ClusterAccount
 from tests.audit.findings import Findings
 from tests.audit.lives import Life, moment
@@ -38,6 +39,23 @@ def compare_faults(rig: RigAccount, cluster: ClusterAccount, findings: Findings)
             continue
         check = Check(rig, cluster, findings, strike)
         findings.row(f"faults: {strike.kind}").judge(strike.about, check.points())
+    for one in rig.unwedged:
+        findings.row("unwedged nodes").judge(f"unwedging of {one.node} after fault {one.fault}", _began(one, cluster))
+
+
+def _began(one: Unwedged, cluster: ClusterAccount) -> Points:
+    """A main that began and served within the time that the journal gives the restart; none, if it failed."""
+    slack_s = SLACK_S + cluster.resolution_s(one.ended_t)
+    served = [
+        main
+        for main in cluster.mains(one.node)
+        if main.first_t >= one.started_t - SLACK_S
+        and main.serving_t is not None
+        and main.serving_t <= one.ended_t + slack_s
+    ]
+    if bool(served) == one.ok or one.detail == CUT_SHORT:
+        return []
+    return [(f"{one.detail} at {one.ended_t:.3f}", f"{len(served)} mains began and served in that time")]
 
 
 @dataclass(frozen=True)

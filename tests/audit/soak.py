@@ -14,10 +14,11 @@ GRACE_S: Final = 300.0  # to set up, to drain the requests that hang, to report
 
 def soak(inventory: str, minutes: float, out: Path, *more: str) -> Path:
     """Run to its end and return its folder, whatever the verdict was. Raises RuntimeError when it could not run."""
+    name = Path(inventory).stem if inventory.endswith(".yaml") else inventory
     command = [sys.executable, "-m", "rig", "soak", "--inventory", inventory, "--minutes", f"{minutes:g}"]
-    command += ["--keep-cluster", "--yes", "--json", "--name", Path(inventory).stem, "--out", str(out), *more]
+    command += ["--keep-cluster", "--yes", "--json", "--name", name, "--out", str(out), *more]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60.0 * minutes + GRACE_S, check=False)
-    folder = out / Path(inventory).stem
+    folder = out / name
     if done.returncode not in (EXIT_PASS, EXIT_FAIL, EXIT_UNKNOWN) or not folder.is_dir():
         raise RuntimeError(f"{' '.join(command)} ended with status {done.returncode}: {done.stderr[-2000:]}")
     return folder

@@ -12,6 +12,7 @@ from tests.audit.falsify import (
     ended,
     offset_off,
     told,
+    unwedged,
     without,
     without_end,
     without_fault,
@@ -72,6 +73,7 @@ CASES: list[Case] = [
     ("a restart never told", without_fault(1), "main 300 of node-1", "began at"),
     ("a runner kill never told", without_fault(2), "runner 202 of node-2", "status -9"),
     ("a partition never told", without_fault(3), "node-1", f"inet {TABLE}"),
+    ("unwedging that was none", unwedged, "unwedging of node-1", "0 mains"),
     ("unwedging never told", without(lambda record: isinstance(record, Unwedged)), "main 200 of node-2", "status -9"),
 ]
 
