@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from rig.config.defects import DefectName
 from rig.config.fields import AbsolutePath, Address, ApiUrl, Duration, Host, NodeName, ProcessRegex, Strict, Text
 
 Behaviour = Literal["sound", "exo-0.3.70"]
@@ -69,6 +70,7 @@ class Embedded(Strict):
     hosts: Literal["processes", "namespaces"] = "processes"  # namespaces: each node its own network (Linux, root)
     system: Literal["linux", "darwin"] = "linux"  # darwin, with namespaces: the commands of macOS on every node
     behaviour: Behaviour = "sound"
+    defects: list[DefectName] = Field(default_factory=list)  # on top of the behaviour; parameters follow from the seed
     pace: float = Field(default=10.0, ge=1.0, le=100.0)
     load_time: Duration = Field(default=4.0, ge=0, le=600)  # a model's load time at pace 1
     seed: int = 0
@@ -78,6 +80,7 @@ class Emulated(Strict):
     """Written by the embedded cluster into the inventory of its running nodes, so that every report can say so."""
 
     behaviour: Behaviour = Field(description="sound or exo-0.3.70")
+    defects: list[DefectName] = Field(default_factory=list)
     pace: float = Field(ge=1.0, le=100.0)
     folder: Text = Field(description="the folder of the cluster: its ledger and the samples of its processes")
 

@@ -19,6 +19,7 @@ import asyncssh
 import msgspec
 import yaml
 
+from rig.config.defects import DefectName
 from rig.config.inventory import Behaviour, Embedded, Emulated, ExoProcess, Inventory, Node, Ssh
 from rig.embedded.hosts import addresses
 from rig.embedded.hosts.node import host_entry
@@ -38,6 +39,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     nodes: list[str]
     python: str
     behaviour: Behaviour
+    defects: list[DefectName] = []
     pace: float
     hosts: Literal["processes", "namespaces"] = "processes"
     system: Literal["linux", "darwin"] = "linux"
@@ -80,6 +82,7 @@ def prepare(spec: Embedded, folder: Path, *, inert: frozenset[str] = frozenset()
         nodes=[f"node-{index}" for index in range(1, spec.nodes + 1)],
         python=sys.executable,
         behaviour=spec.behaviour,
+        defects=spec.defects,
         pace=spec.pace,
         hosts=spec.hosts,
         system=spec.system if apart or sys.platform != "darwin" else "darwin",
@@ -160,6 +163,7 @@ def _node_settings(
         pace=spec.pace,
         load_time_s=spec.load_time,
         seed=spec.seed,
+        defects=list(spec.defects),
         inert=inert,
         peers=[_peer(layout, other) for other in range(spec.nodes) if other != index],
         hosts=layout.hosts,
@@ -207,7 +211,7 @@ def _inventory(layout: ClusterLayout, all_settings: list[NodeSettings], host_key
 
 
 def _emulated(layout: ClusterLayout) -> Emulated:
-    return Emulated(behaviour=layout.behaviour, pace=layout.pace, folder=layout.folder)
+    return Emulated(behaviour=layout.behaviour, defects=layout.defects, pace=layout.pace, folder=layout.folder)
 
 
 def _inventory_yaml(inventory: Inventory) -> str:

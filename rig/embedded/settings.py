@@ -50,6 +50,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     inert: list[str]  # commands that do nothing: a negative control
     peers: list[Peer]
     hosts: Literal["processes", "namespaces"] = "processes"
+    defects: list[str] = []  # names, on top of the behaviour; their parameters follow from the seed
     subnet: int = 0  # with namespaces: N in the cluster's 10.77.N.0/24
 
     @property

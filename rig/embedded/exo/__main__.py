@@ -25,15 +25,18 @@ from rig.embedded.exo.host import Host
 from rig.embedded.exo.shutdown import shut_down
 from rig.embedded.ledger import Ledger, Serving, Stopping
 from rig.embedded.logic.behaviour import named, timers_for
+from rig.embedded.logic.defects import changes_of
 from rig.embedded.settings import NodeSettings, read_settings
 
 
 async def run(settings: NodeSettings, lifeline_fd: int, pid_file: PidFile) -> int:
     home = Path(settings.exo_home)
     restarted = (home / "exo_log" / "exo.log").exists()
-    behaviour = named(settings.behaviour)
+    changes = changes_of(settings.defects, settings.seed)
+    behaviour = replace(named(settings.behaviour), **changes.behaviour)
     timers = replace(
-        timers_for(behaviour, pace=settings.pace, load_s=settings.load_time_s), token_s=settings.token_time_s
+        timers_for(behaviour, pace=settings.pace, load_s=settings.load_time_s, changes=changes.timers),
+        token_s=settings.token_time_s,
     )
     ledger = Ledger(settings.ledger, node=settings.name, process="exo")
     host = Host(settings, ledger, lifeline_fd, behaviour=behaviour, timers=timers, restarted=restarted)
@@ -45,10 +48,19 @@ async def run(settings: NodeSettings, lifeline_fd: int, pid_file: PidFile) -> in
     runner = await serve_api(host)
     ledger.write(Serving(t=ledger.now(), node=settings.name, pid=os.getpid()))
     pid_file.write()
+    spinning = asyncio.create_task(spin()) if behaviour.spin_when_idle else None
     await host.stopped.wait()
     ledger.write(Stopping(t=ledger.now(), node=settings.name, process="exo", pid=os.getpid()))
+    if spinning is not None:
+        spinning.cancel()
     await shut_down(host, runner)
     return host.status
+
+
+async def spin() -> None:
+    """With the defect of that name: the loop is never idle."""
+    while True:  # noqa: ASYNC110 - waiting for an event would be the cure
+        await asyncio.sleep(0)
 
 
 def die(host: Host, context: dict[str, Any]) -> None:

@@ -21,7 +21,6 @@ from rig.embedded.logic.events import ChunkGenerated, Event, InstanceDeleted, Ta
 from rig.embedded.logic.messages import Accepted, Command, CommandKind
 from rig.embedded.logic.replica import Replica
 
-_CUT_CHANCE = 0.05  # with the defect `streams_cut`
 _NO_SESSION_MEMORY = 4096  # commands kept for sending again
 
 
@@ -255,7 +254,8 @@ class Api:
             request.tokens += 1
             request.progress_at = now
             out.add(StreamToken(command_id, model, chunk.text))
-            if self._ctx.behaviour.streams_cut and request.tokens == 3 and self._ctx.rng.random() < _CUT_CHANCE:
+            behaviour = self._ctx.behaviour
+            if behaviour.streams_cut and request.tokens == 3 and self._ctx.rng.random() < behaviour.cut_chance:
                 self._end_cleanly(command_id)
 
     def _instance_gone(self, command_id: str, request: _Request) -> None:

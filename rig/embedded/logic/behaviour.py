@@ -7,6 +7,7 @@ flaws that were measured on exo 0.3.70. A defect is one field changed with `data
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
@@ -82,7 +83,9 @@ class Behaviour:
     progress_watch: bool = True  # requests without progress end; runners without output are replaced
     reject_unservable: bool = True  # the master answers a command it cannot serve
     requests_hang: bool = False  # a runner takes a task and never answers
+    hang_chance: float = 0.05
     streams_cut: bool = False  # streams end cleanly in the middle
+    cut_chance: float = 0.05
     # master and state
     carry_instances: bool = True  # a new master starts from the state it knows, instances included
     deployments_outlive_master: bool = True
@@ -90,9 +93,11 @@ class Behaviour:
     senior_master_wins: bool = False  # a resumed old master wins and brings its old state; False: the larger group wins
     deaf_election_chance: float = 0.0  # a node hears no one in an election that began with a silence
     endless_election: bool = False
+    masters_stay: bool = False  # a master that others once elected never yields to another
     instances_in_same_pass: bool = True  # a timed-out node's instances go with it; False: one pass later
     ghost_nodes: bool = False  # nodes are never timed out
     zombie_instances: bool = False  # instances of timed-out nodes stay
+    restarted_sees_itself: bool = False  # a node that was started again takes no other into its view
     keep_dead_entries: bool = False  # identities, backends and runners of what is gone stay listed
     notice_own_pause: bool = True  # a process that was stopped does not blame its peers for the silence
     lose_hand_placements: bool = False  # POST answers 200 and the instance never appears
@@ -101,10 +106,13 @@ class Behaviour:
     failed_start_deletes: bool = True  # a runner that dies before its instance was ever ready takes it along
     ring_wedges: bool = False  # a ring that breaks under load hangs the survivor, and its node's worker stops planning
     hung_runner_kill_ends_exo: bool = False  # SIGKILL of a hung runner ends exo on every other node
+    runner_kill_ends_exo: bool = False  # SIGKILL of any runner does so
+    runner_death_unnoticed: bool = False
     runners_end_with_main: bool = True  # read by the runner process: False leaves orphans
     slow_after_restart: float = 1.0  # tokens take so many times as long on a node that was started again
     spin_when_idle: bool = False  # read by the main process
     leak_memory: bool = False  # memory of a killed runner never comes back in the node's reports
+    leak_bytes: int = 0  # … and so much with it
     # keeper
     keeper_grace: bool = True
     keeper_rate_limit: bool = True
@@ -116,6 +124,7 @@ class Behaviour:
     keeper_adopts: bool = True  # False: places beside an instance placed by hand
     keeper_waits_in_flight: bool = True  # False: places again while a placement is on its way
     keeper_says_why: bool = True
+    keeper_clears_reason: bool = True  # False: the reason stays when it has been placed after all
     keeper_reason_once: bool = True  # False: the reason is written at each attempt
     keeper_retries_on_change: bool = True
     keeper_retries_by_time: bool = True
@@ -161,11 +170,20 @@ def named(name: Literal["sound", "exo-0.3.70"]) -> Behaviour:
     return sound() if name == "sound" else exo_0_3_70()
 
 
-def timers_for(behaviour: Behaviour, *, pace: float = 1.0, load_s: float | None = None) -> Timers:
-    """Timers at a pace; `load_s` (at pace 1) replaces the measured load time. A flawed node is slow to see a split."""
+def timers_for(
+    behaviour: Behaviour,
+    *,
+    pace: float = 1.0,
+    load_s: float | None = None,
+    changes: Mapping[str, float] | None = None,
+) -> Timers:
+    """Timers at a pace; `load_s` (at pace 1) replaces the measured load time, `changes` any others of them.
+
+    A flawed node is slow to see a split.
+    """
     timers = Timers() if load_s is None else replace(Timers(), load_s=load_s)
     if behaviour.senior_master_wins:
         timers = replace(timers, disagreement_s=45.0)
     if behaviour.endless_election:
         timers = replace(timers, disagreement_s=math.inf)
-    return timers.paced(pace)
+    return replace(timers, **(changes or {})).paced(pace)

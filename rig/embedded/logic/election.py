@@ -49,6 +49,7 @@ class Election:
         self._group = 1
         self._seniority = 0
         self._next_beat = 0.0
+        self._elected = False  # others have once taken this node for their master
 
     # questions
 
@@ -202,9 +203,10 @@ class Election:
     def _end(self, now: float) -> Session:
         own = self._own()
         heard = [] if self._deaf else [c for name, c in self._candidates.items() if self._peers[name].alive]
-        best = self._best([own, *heard])
+        best = own if self._stays() else self._best([own, *heard])
         self._until = None
         self._winner = best
+        self._elected = self._elected or (best is own and bool(heard))
         self._group = 1 + len(heard)
         if best is own:
             self._seniority = max(self._seniority, 1 + len(heard))
@@ -213,6 +215,10 @@ class Election:
         if self._ctx.behaviour.endless_election:
             self._campaign(now)
         return best.proposed
+
+    def _stays(self) -> bool:
+        """With `masters_stay`: this master yields to nobody."""
+        return self._ctx.behaviour.masters_stay and self._elected and self.session.master == self._ctx.node_id
 
     def _to_all(self, message: AnyMessage) -> None:
         for name, peer in self._peers.items():

@@ -139,6 +139,8 @@ class Master:
         instance = self._new_instance(deployment.model_id, deployment.sharding, deployment.instance_meta, flight.nodes)
         self._emit(now, InstanceCreated(instance))
         self._emit(now, DeploymentPlaced(deployment.deployment_id, instance.instance_id))
+        if deployment.placement_error is not None and not self._ctx.behaviour.keeper_clears_reason:
+            self._emit(now, DeploymentPlacementFailed(deployment.deployment_id, deployment.placement_error))
         self._keeper.arrived(deployment.deployment_id)
 
     def _may_double(self) -> bool:

@@ -11,7 +11,7 @@ from collections import deque
 
 from rig.embedded.logic.context import Context
 from rig.embedded.logic.effects import Send
-from rig.embedded.logic.events import Entry, Event, EventLog
+from rig.embedded.logic.events import Entry, Event, EventLog, NodeGatheredInfo, TopologyEdgeCreated
 from rig.embedded.logic.messages import Events, Follow, LocalEvents, Session, Snapshot
 from rig.embedded.logic.state import ClusterState
 
@@ -63,7 +63,21 @@ class Replica:
 
     def append(self, now: float, entry: Entry) -> None:
         self.log.append(entry)
-        self.state.apply(entry.event, now)
+        if self._sees(entry.event):
+            self.state.apply(entry.event, now)
+
+    def _sees(self, event: Event) -> bool:
+        """With `restarted_sees_itself` a node that was started again learns of no other one."""
+        ctx = self._ctx
+        if not (ctx.restarted and ctx.behaviour.restarted_sees_itself):
+            return True
+        match event:
+            case NodeGatheredInfo(node_id):
+                return node_id == ctx.node_id
+            case TopologyEdgeCreated():
+                return False
+            case _:
+                return True
 
     def follow_now(self) -> None:
         """Ask the master for what is missing, at the next flush; own events go again from the first one unconfirmed."""
@@ -156,6 +170,8 @@ class Replica:
     def _install_snapshot(self, now: float, message: Snapshot) -> None:
         seen, self._stale = self.state.last_seen, False
         self.state = ClusterState.from_wire(message.state, now, keep_dead_entries=self._ctx.behaviour.keep_dead_entries)
+        if self._ctx.restarted and self._ctx.behaviour.restarted_sees_itself:
+            self.state.forget_others(self._ctx.node_id)
         self.state.last_seen = {n: seen.get(n, now) for n in self.state.nodes}
         self.log = EventLog(message.log_first, list(message.log_blocks), list(message.log_tail))
         while self._unacked and self._unacked[0][0] < message.confirmed:

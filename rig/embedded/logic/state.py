@@ -190,6 +190,11 @@ class ClusterState:
         for edge in [e for e in self.edges if node_id in e]:
             del self.edges[edge]
 
+    def forget_others(self, node_id: str) -> None:
+        """A view of this one node alone; instances stay."""
+        self.nodes = {n: i for n, i in self.nodes.items() if n == node_id}
+        self.edges.clear()
+
     # carrying it elsewhere
 
     def carried(self, *, instances: bool, deployments: bool) -> StateCarried:

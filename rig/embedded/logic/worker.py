@@ -48,7 +48,6 @@ _REPORTED: dict[str, RunnerState] = {
     "warming_up": "RunnerWarmingUp",
     "ready": "RunnerReady",
 }
-_HANG_CHANCE = 0.05  # with the defect `requests_hang`
 
 
 @dataclass(slots=True)
@@ -114,7 +113,7 @@ class Worker:
         timers = self._ctx.timers
         if now >= self._poll_at:
             self._poll_at = now + timers.runner_poll_s if self._runners else math.inf
-            if not self.wedged:
+            if not self.wedged and not self._ctx.behaviour.runner_death_unnoticed:
                 self._poll(now)
         if now >= self._watch_at:
             self._watch_at = now + timers.plan_s * 5 if self._runners else math.inf
@@ -190,13 +189,15 @@ class Worker:
             return
         runner.exited, runner.signal = True, signal
         if self._ctx.behaviour.leak_memory and signal is not None:
-            self._leaked_bytes += self._bytes_of(runner)
+            self._leaked_bytes += self._bytes_of(runner) + self._ctx.behaviour.leak_bytes
         if runner.hung:
             self._cured(now)
         if runner.stopping:
             del self._runners[runner_id]
             self._soon(now)
             return
+        if self._ctx.behaviour.runner_kill_ends_exo and signal is not None:
+            self._end_others()
         self._tell_ring(runner, RingBroken(runner.instance.instance_id, runner_id))
 
     def _tell_ring(self, runner: _Runner, message: RingBroken | RingHung) -> None:
@@ -299,8 +300,11 @@ class Worker:
         self.wedged = False
         self._soon(now)
         if self._ctx.behaviour.hung_runner_kill_ends_exo:
-            for peer in self._election.living():
-                self._ctx.out.add(Send(peer, Fatal("ValidationError: RunnerFailed diagnostic does not round-trip")))
+            self._end_others()
+
+    def _end_others(self) -> None:
+        for peer in self._election.living():
+            self._ctx.out.add(Send(peer, Fatal("ValidationError: RunnerFailed diagnostic does not round-trip")))
 
     # runners' reports
 
@@ -455,7 +459,7 @@ class Worker:
             self._set(now, runner, RunnerStatus("RunnerRunning"))
         runner.jobs[task.task_id] = task.command_id
         self._replica.local(TaskStatusUpdated(task.task_id, "Running"))
-        if not (self._ctx.behaviour.requests_hang and self._ctx.rng.random() < _HANG_CHANCE):
+        if not (self._ctx.behaviour.requests_hang and self._ctx.rng.random() < self._ctx.behaviour.hang_chance):
             command = RunnerCommand(runner.runner_id, "generate", task.task_id, task.prompt_tokens, task.max_tokens)
             self._ctx.out.add(command)
         return True

@@ -1,0 +1,59 @@
+"""Names of the defects that the embedded cluster can be given (`embedded: defects:`). What each does is said in
+`rig.embedded.logic.defects`; which check finds it in `docs/defects.md`."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias, get_args
+
+DefectName: TypeAlias = Literal[
+    # rules of the keeper, removed or wrong
+    "two-instances",
+    "no-rate-limit",
+    "hurried-steps",
+    "no-backoff",
+    "flat-backoff",
+    "wrong-backoff",
+    "endless-backoff",
+    "backoff-not-reset",
+    "backoff-after-ready",
+    "no-replacement",
+    "no-grace",
+    "short-grace",
+    "no-reason",
+    "stale-reason",
+    "reason-rewritten",
+    "no-retry-on-change",
+    "no-timed-retry",
+    "late-timed-retry",
+    "delete-leaves-instance",
+    "delete-kills-hand-placed",
+    "deleted-comes-back",
+    "duplicates-accepted",
+    "unknown-delete-200",
+    "in-flight-not-waited",
+    "hand-placed-not-adopted",
+    # symptoms seen on real clusters
+    "forgets-deployments",
+    "two-masters",
+    "exo-dies-elsewhere",
+    "zombie-instance",
+    "dead-runner-listed",
+    "ghost-node",
+    "split-view",
+    "silent-hang",
+    "hang-after-master-change",
+    "cut-stream",
+    "cut-at-instance-end",
+    "empty-200",
+    "memory-kept",
+    "slow-after-restart",
+    "slow-recovery",
+    "wedge",
+    "stale-replay",
+    "endless-election",
+    "idle-spin",
+    "orphaned-runners",
+    "never-appears",
+]
+
+DEFECTS: Final[tuple[DefectName, ...]] = get_args(DefectName)
