@@ -25,10 +25,24 @@ say_tree() {
 		tree_find "$main_pid"
 		tree_record
 		say_lines proc "$tree_lines"
+		say_cpu
 	fi
 	tree=
 	orphans_find
 	say_lines orphan "$orphans"
+}
+
+# CPU seconds that the main process has used since its start.
+say_cpu() {
+	if [ "$os" = Linux ]; then
+		proc_read "$main_pid" || return 0
+		# shellcheck disable=SC2086 # fields
+		set -- ${P_line##*) }
+		say main_cpu "$(awk -v used=$((${12} + ${13})) -v hz="$(getconf CLK_TCK)" 'BEGIN { printf "%.2f", used / hz }')"
+	else
+		ps -o time= -p "$main_pid" |
+			awk -F '[-:]' '{ s = 0; for (i = 1; i <= NF; i++) s = s * 60 + $i; printf "main_cpu=%.2f\n", s }'
+	fi
 }
 
 say_main() {

@@ -22,7 +22,7 @@ from rig.injection.aim import Aim, AimContext, CannotAim, resolve
 from rig.injection.outcome import detail, evidence, outcome
 from rig.injection.schedule import Planned
 from rig.injection.verify import Account, Outside, look_at_processes
-from rig.journal.records import AnyRecord, ClockOffset, FaultChanged, FaultState, Finding, NodeMemory
+from rig.journal.records import AnyRecord, ClockOffset, FaultChanged, FaultState, Finding, NodeMemory, NodeProcesses
 from rig.nodes.inspect import Inspection, inspect
 from rig.nodes.offset import Offset, measure
 
@@ -216,7 +216,7 @@ class Fault:
         left: list[str] = []
         for name, one in zip(names, seen, strict=True):
             if isinstance(one, Inspection):
-                self.journal.write(memory_record(self.journal.now(), one, f"after fault {self.planned.index}"))
+                write_inventory(self.journal, one, f"after fault {self.planned.index}")
                 left += [f"{name} still has the lease" for lease in one.leases if lease.id == self.id]
                 if self.planned.kind == "freeze" and (asleep := [p for p in one.tree if p.state == "T"]):
                     left.append(f"{name}: {len(asleep)} processes are still stopped")
@@ -273,11 +273,27 @@ class Fault:
         )
 
 
-def memory_record(t: float, seen: Inspection, when: str) -> NodeMemory:
-    return NodeMemory(
-        t=t,
-        node=seen.node,
-        when=when,
-        available_bytes=seen.mem_available_bytes,
-        wired_bytes=seen.mem_wired_bytes,
+def write_inventory(journal: Recorder, seen: Inspection, when: str) -> None:
+    """Journal the memory and the processes of a node, as an inspection of all found them."""
+    t = journal.now()
+    journal.write(
+        NodeMemory(
+            t=t,
+            node=seen.node,
+            when=when,
+            available_bytes=seen.mem_available_bytes,
+            wired_bytes=seen.mem_wired_bytes,
+        )
+    )
+    journal.write(
+        NodeProcesses(
+            t=t,
+            node=seen.node,
+            when=when,
+            main=None if seen.main is None else seen.main.identity,
+            runners=len(seen.runners),
+            orphans=len(seen.orphans),
+            cpu_s=seen.main_cpu_s,
+            node_t=seen.clock,
+        )
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rig.config.plan import Plan
 from rig.errors import FaultError, NodeError
 from rig.injection.aim import AimContext
-from rig.injection.fault import Fault, Identity, Recorder, memory_record
+from rig.injection.fault import Fault, Identity, Recorder, write_inventory
 from rig.injection.schedule import Planned
 from rig.journal.records import FaultChanged, FaultState
 from rig.nodes.inspect import Inspection, inspect
@@ -84,7 +84,7 @@ class Injector:
         except NodeError as exc:
             return f"not every node could be looked at before the strike: {exc.message}"
         for one in seen:
-            self.journal.write(memory_record(self.journal.now(), one, f"before fault {planned.index}"))
+            write_inventory(self.journal, one, f"before fault {planned.index}")
         in_force = {one.node: lease for one in seen for lease in one.leases}
         if len(in_force) >= self.plan.blast_radius:
             told = ", ".join(f"{lease.kind} {lease.id} of {lease.owner} on {node}" for node, lease in in_force.items())

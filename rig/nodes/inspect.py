@@ -55,6 +55,7 @@ class Inspection:
     main: Process | None = None
     tree: list[Process] = field(default_factory=list[Process])  # main first
     orphans: list[Process] = field(default_factory=list[Process])
+    main_cpu_s: float | None = None  # CPU time of the main process since its start
     master_log: str = ""
     master_claim: bool | None = None
     master_files: bool = False
@@ -109,6 +110,7 @@ def parse_inspection(node: str, text: str) -> Inspection:
         main=_main(single, main_pid, tree),
         tree=tree,
         orphans=[process for process in orphans if process is not None],
+        main_cpu_s=_number(single.get("main_cpu")),
         master_log=single.get("master_log", ""),
         master_claim={"1": True, "0": False}.get(single.get("master_claim", "")),
         master_files=single.get("master_files") == "1",

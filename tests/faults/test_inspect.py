@@ -35,6 +35,8 @@ def test_tree_main_first(node: Node, main: psutil.Process) -> None:
     assert all(row[1] == str(main.pid) for row in rows[1:])
     assert all(row[3] in "RS" for row in rows)
     assert sum("--multiprocessing-fork" in row[4] for row in rows) == 3
+    times = main.cpu_times()
+    assert float(facts["main_cpu"]) == pytest.approx(times.user + times.system, abs=0.5)
     assert float(facts["mem_available"]) > 1e6
     assert float(facts["disk_free"]) > 1e6
     assert values(said, "orphan") == []
