@@ -11,6 +11,7 @@ second to a quarter of the time between two faults, which is a wider spread than
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from rig.compare.compare import Comparison, compare
@@ -30,19 +31,8 @@ def made_up(shape: Shape) -> Samples:
 
 def pair(number: int, slower: float, shape: Shape = SHAPE) -> Comparison:
     """The same shape from two seeds that no other pair has."""
-    base, head = (
-        Shape(
-            seed=seed,
-            duration_s=shape.duration_s,
-            faults=shape.faults,
-            requests=shape.requests,
-            views=shape.views,
-            baseline_s=shape.baseline_s,
-            lost_share=shape.lost_share,
-            slower=times,
-        )
-        for seed, times in ((2 * number + 1, 1.0), (2 * number + 2, slower))
-    )
+    base = replace(shape, seed=2 * number + 1)
+    head = replace(shape, seed=2 * number + 2, slower=slower)
     return compare(made_up(base), [made_up(head)])
 
 

@@ -4,7 +4,7 @@ Each figure is judged by a rank test; all figures of all runs together by Holm's
 the chance that anything is called worse is at most `ALPHA`. And a difference must be large enough to matter. Half of
 `ALPHA` is kept for the headline, the time to serve over all kinds of faults.
 
-A verdict that went from pass to fail is no matter of chance: a promise was broken. It counts as worse by itself.
+A verdict that is fail now and was not before is no matter of chance: a promise was broken. It counts as worse by itself.
 """
 
 from __future__ import annotations
@@ -65,13 +65,16 @@ class Against:
     remarks: tuple[str, ...]
     figures: tuple[Figure, ...]
     checks: tuple[tuple[str, str, str], ...]  # name, in the base, in the head: where they differ
-    verdict_broke: bool  # pass in the base, fail here
+    verdict_broke: str | None  # what the verdict was in the base, where it is fail here and was not
 
     @property
     def worse(self) -> list[str]:
         """What got worse, by name."""
         named = [figure.name for figure in self.figures if figure.word == "worse"]
-        return [*(["verdict: pass, now fail"] if self.verdict_broke else []), *named]
+        if self.verdict_broke is None:
+            return named
+        failed = ", ".join(check.name for check in self.head.verdict.checks if check.status == "fail")
+        return [f"verdict: {self.verdict_broke}, now fail ({failed})", *named]
 
     @property
     def better(self) -> list[str]:
@@ -117,7 +120,7 @@ def compare(base: Samples, heads: Sequence[Samples], *, force: bool = False) -> 
                 tuple(remarks(base.analysis, head.analysis)),
                 tuple(figures),
                 _changed_checks(base, head),
-                verdict_broke=base.verdict.word == "pass" and head.verdict.word == "fail",
+                verdict_broke=base.verdict.word if base.verdict.word != "fail" == head.verdict.word else None,
             )
         )
     return Comparison(base, tuple(found))
