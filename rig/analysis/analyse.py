@@ -9,7 +9,7 @@ from typing import Final
 
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Fault, Window
-from rig.analysis.keeper import Double, InstanceWatch
+from rig.analysis.keeper.doubles import Double, InstanceWatch
 from rig.analysis.kinds import KindRow, kind_rows
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.requests import OnJudged, RequestTally, Tally

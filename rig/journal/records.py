@@ -177,6 +177,15 @@ class EventSeen(Record, frozen=True, kw_only=True, tag="event"):
     reports: dict[str, int] = {}  # by node id: periodic reports (memory) in the session up to here; a clock in the log
 
 
+class EventLogRead(Record, frozen=True, kw_only=True, tag="event_log"):
+    """A node's event log was read to its end: all of `session` before `count` that matters is in the journal."""
+
+    node: str
+    session: str
+    count: int
+    reports: dict[str, int] = {}  # as in `EventSeen`, at the end
+
+
 class Served(Record, frozen=True, kw_only=True, tag="served"):
     """Which instance a request went to, by the target's own tasks: `response_id` is that of `RequestEnded`."""
 
@@ -290,6 +299,7 @@ AnyRecord: TypeAlias = (
     | Reachability
     | MasterSeen
     | EventSeen
+    | EventLogRead
     | Served
     | LogLine
     | ClockOffset

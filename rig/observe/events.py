@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rig.errors import TargetError
-from rig.journal.records import EventSeen, Finding, Served
+from rig.journal.records import EventLogRead, EventSeen, Finding, Served
 from rig.journal.write import Journal
 from rig.observe.target import Reported, ServedBy, Target, TargetEvent
 from rig.observe.views import SERVING_STATUSES
@@ -50,7 +50,7 @@ class LogReading:
         self._known = known
         self._held: list[Numbered] = []
         self._entry = b""
-        self._reports: Reports = {}
+        self.reports: Reports = {}
         self._gone: set[str] = set()  # nodes that were timed out
         self.count = 0
         self.first = ""
@@ -65,7 +65,7 @@ class LogReading:
             self.first = digest(entry)
             if self.matching and self.first != self._known.first:
                 self.matching, self.anew = False, True
-        new: list[Numbered] = [] if matter is None else [(index, matter, dict(self._reports))]
+        new: list[Numbered] = [] if matter is None else [(index, matter, dict(self.reports))]
         if not self.matching:
             return new
         if len(self._held) < MAX_HELD:
@@ -81,10 +81,10 @@ class LogReading:
         if not isinstance(meaning, Reported):
             return meaning
         node = meaning.node
-        if node not in self._reports and len(self._reports) >= MAX_REPORTERS:
+        if node not in self.reports and len(self.reports) >= MAX_REPORTERS:
             return None
-        arrived = node not in self._reports or node in self._gone
-        self._reports[node] = self._reports.get(node, 0) + 1
+        arrived = node not in self.reports or node in self._gone
+        self.reports[node] = self.reports.get(node, 0) + 1
         self._gone.discard(node)
         return TargetEvent("NodeReported", {"node": node}) if arrived else None
 
@@ -126,6 +126,7 @@ class EventLogs:
                 async for index, entry in entries:
                     written += self._write(node, reading, reading.take(index, entry, self._target.event(entry)))
             written += self._write(node, reading, reading.ended())
+            self._tell_end(node, reading)
         except TargetError as error:
             data = {"node": node, "events": reading.count}
             finding = Finding(t=self._journal.now(), code="event-log-unread", text=error.message[:500], data=data)
@@ -134,6 +135,14 @@ class EventLogs:
             log = self._log(node, reading)
             log.count, log.last = reading.count, reading.last
         return written
+
+    def _tell_end(self, node: str, reading: LogReading) -> None:
+        if reading.count:
+            session = self._log(node, reading).session
+            t = self._journal.now()
+            self._journal.write(
+                EventLogRead(t=t, node=node, session=session, count=reading.count, reports=reading.reports)
+            )
 
     def _log(self, node: str, reading: LogReading) -> KnownLog:
         """What is known of the log that this reading is of: a fresh one when it has begun anew."""

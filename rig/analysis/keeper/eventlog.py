@@ -1,0 +1,179 @@
+"""Sessions out of the target's own event logs: exact order, with the times that views and indices give to it. Pure.
+
+A log has no times. A node's polled event index, the lists in which an instance first and last appeared, and the order
+itself bound when each entry was written.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
+
+from rig.analysis.keeper.chronicle import Chronicle, Entry
+from rig.analysis.keeper.moments import Span
+from rig.analysis.keeper.reigns import Reign, Reigns
+from rig.journal.records import AnyRecord, EventLogRead, EventSeen, ViewChanged
+
+MAX_ENTRIES: Final = 200_000
+MAX_POINTS: Final = 20_000  # of a node's event index, the latest; a session is read long before so many have passed
+MAX_LIVES: Final = 20_000
+_SETTLED: Final = "serving"
+
+
+@dataclass(slots=True)
+class _Session:
+    node: str
+    reign: Reign | None
+    entries: dict[int, EventSeen] = field(default_factory=dict[int, EventSeen])
+    count: int = 0
+    end_reports: dict[str, int] = field(default_factory=dict[str, int])
+    end_t: float = 0.0
+    indices: list[tuple[float, float, int]] = field(default_factory=list[tuple[float, float, int]])
+
+
+@dataclass
+class EventLogs:
+    """A reducer over records, in their order. `dropped` entries were too many to keep."""
+
+    reigns: Reigns
+    dropped: int = 0
+    _sessions: dict[str, _Session] = field(default_factory=dict[str, _Session])
+    _held: int = 0
+    _indices: dict[str, deque[tuple[float, float, int]]] = field(
+        default_factory=dict[str, "deque[tuple[float, float, int]]"]
+    )
+    _created: dict[str, Span] = field(default_factory=dict[str, Span])
+    _deleted: dict[str, Span] = field(default_factory=dict[str, Span])
+    _listed: dict[str, frozenset[str]] = field(default_factory=dict[str, "frozenset[str]"])
+
+    def feed(self, record: AnyRecord) -> None:
+        match record:
+            case EventSeen():
+                self._take(record)
+            case EventLogRead():
+                session = self._session(record.session, record.node, record.t)
+                session.count = max(session.count, record.count)
+                session.end_reports, session.end_t = record.reports, record.t
+                session.indices = list(self._indices.get(session.node, ()))
+            case ViewChanged(facet="event_index", since_t=float(since_t), value=int(value)):
+                points = self._indices.setdefault(record.node, deque(maxlen=MAX_POINTS))
+                points.append((since_t, record.t, value))
+            case ViewChanged(facet="instances") if isinstance(record.value, dict):
+                self._see(record, frozenset(cast("dict[str, Any]", record.value)))
+            case _:
+                pass
+
+    def chronicles(self, period_s: float) -> list[Chronicle]:
+        """One for each session of which the log was read, in the order in which they were first read."""
+        return [self._chronicle(name, session, period_s) for name, session in self._sessions.items() if session.count]
+
+    def reigns_read(self) -> list[Reign]:
+        return [session.reign for session in self._sessions.values() if session.reign is not None and session.count]
+
+    def _take(self, record: EventSeen) -> None:
+        if self._held >= MAX_ENTRIES:
+            self.dropped += 1
+            return
+        session = self._session(record.session, record.node, record.t)
+        if record.index not in session.entries:
+            session.entries[record.index] = record
+            self._held += 1
+
+    def _session(self, name: str, node: str, at_t: float) -> _Session:
+        """Of several nodes that tell the same log, the master's own word counts."""
+        session = self._sessions.get(name)
+        reign = self.reigns.of(node, at_t)
+        if session is None:
+            session = self._sessions[name] = _Session(node, reign)
+        elif session.reign is None and reign is not None:
+            session.node, session.reign = node, reign
+        return session
+
+    def _see(self, record: ViewChanged, listed: frozenset[str]) -> None:
+        """The earliest sight of an instance in any list bounds its making from above; from below only the master's."""
+        before = self._listed.get(record.node)
+        self._listed[record.node] = listed
+        reign = self.reigns.current(record.node)
+        surely = reign is not None and record.since_t is not None and reign.surely(record.since_t)
+        after_t = record.since_t if surely and record.since_t is not None else float("-inf")
+        for name in listed - (before or frozenset()):
+            known = self._created.get(name, Span())
+            if len(self._created) < MAX_LIVES:
+                self._created[name] = Span(max(known.after_t, after_t), min(known.by_t, record.t))
+        for name in (before or frozenset()) - listed:
+            if surely and len(self._deleted) < MAX_LIVES:
+                self._deleted[name] = Span(after_t, record.t)
+
+    def _chronicle(self, name: str, session: _Session, period_s: float) -> Chronicle:
+        reign = session.reign
+        begun = Span() if reign is None else Span(reign.from_t - reign.error_s, reign.from_t + reign.error_s)
+        seen = [session.entries[index] for index in sorted(session.entries)]
+        after, by = _bounds_by_index(session.indices, reign)
+        entries = [self._entry(event, Span(begun.after_t, event.t), after, by) for event in seen]
+        end = Entry(max(session.count - 1, 0), "end", {}, Span(begun.after_t, session.end_t), session.end_reports)
+        _in_order([*entries, end])
+        return Chronicle(
+            node=session.node,
+            node_id=None if reign is None else reign.node_id,
+            session=name,
+            exact=True,
+            begun=begun,
+            entries=entries,
+            end=end,
+            period_s=period_s,
+        )
+
+    def _entry(self, event: EventSeen, span: Span, after: _Bounds, by: _Bounds) -> Entry:
+        span = span.within(Span(after.at_or_before(event.index), by.at_or_after(event.index)))
+        instance = str(event.data.get("instance"))
+        if event.name == "InstanceCreated" and instance in self._created:
+            span = span.within(self._created[instance])
+        if event.name == "InstanceDeleted" and instance in self._deleted:
+            span = span.within(self._deleted[instance])
+        return Entry(event.index, event.name, event.data, span, event.reports)
+
+
+@dataclass(slots=True)
+class _Bounds:
+    """Times by event index, both rising."""
+
+    indices: list[int] = field(default_factory=list[int])
+    times: list[float] = field(default_factory=list[float])
+
+    def at_or_before(self, index: int) -> float:
+        """The time of the last point not beyond the index."""
+        place = bisect_right(self.indices, index) - 1
+        return self.times[place] if place >= 0 else float("-inf")
+
+    def at_or_after(self, index: int) -> float:
+        place = bisect_right(self.indices, index - 1)
+        return self.times[place] if place < len(self.indices) else float("inf")
+
+
+def _bounds_by_index(points: list[tuple[float, float, int]], reign: Reign | None) -> tuple[_Bounds, _Bounds]:
+    """When the master's own index was still below a value, and when it had surely reached it."""
+    after, by = _Bounds(), _Bounds()
+    for since_t, t, value in points:
+        if reign is None or not reign.surely(since_t):
+            continue
+        if after.indices and value <= after.indices[-1]:
+            after, by = _Bounds(), _Bounds()  # the log began anew: what came before was another session's
+        after.indices.append(value)
+        after.times.append(since_t)
+        by.indices.append(value)
+        by.times.append(t)
+    return after, by
+
+
+def _in_order(entries: list[Entry]) -> None:
+    """No entry came before an earlier one, nor after a later one."""
+    latest_t = float("-inf")
+    for entry in entries:
+        latest_t = max(latest_t, min(entry.span.after_t, entry.span.by_t))
+        entry.span = replace(entry.span, after_t=min(latest_t, entry.span.by_t))
+    earliest_t = float("inf")
+    for entry in reversed(entries):
+        earliest_t = min(earliest_t, entry.span.by_t)
+        entry.span = replace(entry.span, by_t=earliest_t, after_t=min(entry.span.after_t, earliest_t))

@@ -1,0 +1,86 @@
+"""Who was master when: for each node the times in which it claimed to be, by its own log and its open files.
+
+A session of the target is what happens under one reign. Two nodes may reign at once (a split cluster, a resumed old
+master): each is judged by its own view and its own log, never by the other's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+
+from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, ViewChanged
+from rig.observe.masters import MasterTracker
+
+MAX_REIGNS: Final = 5000
+
+
+@dataclass(slots=True)
+class Reign:
+    """`from_t` is uncertain by `error_s`. `node_id` is the master's own id. `to_t` is infinite while it goes on."""
+
+    node: str
+    from_t: float
+    error_s: float
+    node_id: str | None = None
+    to_t: float = math.inf
+
+    def covers(self, at_t: float) -> bool:
+        return self.from_t - self.error_s <= at_t <= self.to_t
+
+    def surely(self, after_t: float) -> bool:
+        """Whether it had surely begun by then, and had not ended."""
+        return self.from_t + self.error_s < after_t <= self.to_t
+
+
+@dataclass
+class Reigns:
+    """A reducer over records, in their order."""
+
+    all: list[Reign] = field(default_factory=list[Reign])
+    _tracker: MasterTracker = field(default_factory=MasterTracker)
+    _current: dict[str, Reign] = field(default_factory=dict[str, Reign])
+    _node_ids: dict[str, str] = field(default_factory=dict[str, str])
+
+    def feed(self, record: AnyRecord) -> None:
+        match record:
+            case MasterSeen():
+                self._tracker.apply(record)
+                self._compare(record.at_t, record.at_error_s)
+            case FaultChanged():
+                self._tracker.apply(record)
+                self._compare(record.at_t, record.at_error_s)
+            case ViewChanged(facet="node_id"):
+                self._tracker.apply(record)
+                self._compare(record.t if record.since_t is None else record.since_t, 0.0)
+                self._named(record.node, str(record.value))
+            case _:
+                pass
+
+    def current(self, node: str) -> Reign | None:
+        return self._current.get(node)
+
+    def of(self, node: str, at_t: float) -> Reign | None:
+        """The reign of this node that covers a moment; the latest where two meet."""
+        return next((reign for reign in reversed(self.all) if reign.node == node and reign.covers(at_t)), None)
+
+    def at(self, at_t: float) -> list[Reign]:
+        return [reign for reign in self.all if reign.from_t <= at_t <= reign.to_t]
+
+    def _named(self, node: str, node_id: str) -> None:
+        self._node_ids[node] = node_id
+        reign = self._current.get(node)
+        if reign is not None:
+            reign.node_id = node_id
+
+    def _compare(self, at_t: float, error_s: float) -> None:
+        masters = self._tracker.masters
+        for node in [node for node in self._current if node not in masters]:
+            self._current.pop(node).to_t = at_t
+        for node in masters - set(self._current):
+            if len(self.all) >= MAX_REIGNS:
+                return
+            reign = Reign(node, self._tracker.claimed_t(node) or at_t, error_s, self._node_ids.get(node))
+            self._current[node] = reign
+            self.all.append(reign)
