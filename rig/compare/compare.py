@@ -4,7 +4,7 @@ Each figure is judged by a rank test; all figures of all runs together by Holm's
 the chance that anything is called worse is at most `ALPHA`. And a difference must be large enough to matter. Half of
 `ALPHA` is kept for the headline, the time to serve over all kinds of faults.
 
-A verdict that is fail now and was not before is no matter of chance: a promise was broken. It counts as worse by itself.
+A verdict that is fail now and was not before is no matter of chance: a promise was broken. That is worse by itself.
 """
 
 from __future__ import annotations
@@ -120,10 +120,15 @@ def compare(base: Samples, heads: Sequence[Samples], *, force: bool = False) -> 
                 tuple(remarks(base.analysis, head.analysis)),
                 tuple(figures),
                 _changed_checks(base, head),
-                verdict_broke=base.verdict.word if base.verdict.word != "fail" == head.verdict.word else None,
+                verdict_broke=_broken(base, head),
             )
         )
     return Comparison(base, tuple(found))
+
+
+def _broken(base: Samples, head: Samples) -> str | None:
+    before, now = base.verdict.word, head.verdict.word
+    return before if now == "fail" and before != "fail" else None
 
 
 @dataclass
