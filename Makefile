@@ -1,11 +1,13 @@
 # Every target sets itself up in .venv; nothing needs to be installed by hand beyond Python 3.11+ (or uv) and make.
-.PHONY: help soak test lint audit requirements clean
+.PHONY: help soak test lint audit compare-power report-size requirements clean
 
 help:
 	@echo 'make soak    four minutes of chaos on the embedded cluster, then the tables'
 	@echo 'make test    linters, types and all tests'
 	@echo 'make lint    linters and types only'
 	@echo 'make audit   compare the journal of a soak with what the embedded cluster itself recorded'
+	@echo 'make compare-power  how often rig compare cries wolf, and how often it finds what is there'
+	@echo 'make report-size    how long the reports of a run of three hours take'
 
 soak:
 	@.ci/venv run
@@ -26,6 +28,14 @@ lint:
 audit:
 	@.ci/venv dev
 	.venv/bin/python -m tests.audit
+
+compare-power:
+	@.ci/venv dev
+	.venv/bin/python -m bench.compare_power
+
+report-size:
+	@.ci/venv dev
+	.venv/bin/python -m bench.report_size
 
 # Renews the hash-pinned requirements from pyproject.toml; needs uv.
 requirements:
