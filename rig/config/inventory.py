@@ -83,6 +83,7 @@ class Emulated(Strict):
     defects: list[DefectName] = Field(default_factory=list)
     pace: float = Field(ge=1.0, le=100.0)
     folder: Text = Field(description="the folder of the cluster: its ledger and the samples of its processes")
+    simulated: bool = False  # under virtual time, in one process: times in the journal are virtual
 
 
 class Inventory(Strict):

@@ -124,6 +124,11 @@ class NodeLogic:
         """Placements the keeper has decided and that are no event yet."""
         return 0 if self._master is None else self._master.in_flight
 
+    @property
+    def memory_used(self) -> int:
+        """Bytes held by this node's runners."""
+        return self._worker.memory_used()
+
     # time and links
 
     def start(self, now: float) -> list[Effect]:

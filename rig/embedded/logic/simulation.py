@@ -12,8 +12,9 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import TypeAlias
 
-from rig.embedded.logic.api_types import Accepted, ChatRequest
+from rig.embedded.logic.api_types import Accepted, ChatRequest, Reply
 from rig.embedded.logic.behaviour import Behaviour, Timers
 from rig.embedded.logic.effects import (
     DropLink,
@@ -37,6 +38,11 @@ _HTTP_ERROR = 400
 _LEAST_WAIT_S = 0.0005  # a process does not wake more often
 _TRAVEL_S = 0.002
 _STOP_S = 0.05  # from asking a runner to end to its end
+_MAX_LOG = 20_000  # lines kept a node
+
+Seen: TypeAlias = StreamPrefill | StreamToken | EndStream | Reply | Accepted | None
+"""What a client is sent: that it was accepted, what of the answer, a whole answer, or (None) the connection broke."""
+Sink: TypeAlias = Callable[[Seen], None]
 
 
 @dataclass(slots=True)
@@ -52,6 +58,15 @@ class Request:
     ended: float | None = None
     tokens: int = 0
     message: str = ""
+    sink: Sink | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process of a node; the main process has no runner."""
+
+    pid: int
+    runner_id: str | None = None
 
 
 @dataclass(slots=True)
@@ -67,6 +82,7 @@ class _Conn:
 @dataclass(slots=True)
 class _Runner:
     logic: RunnerLogic
+    pid: int
     alive: bool = True
     tick_at: float = float("inf")
 
@@ -77,6 +93,10 @@ class _Node:
     logic: NodeLogic | None = None
     frozen: bool = False
     life: int = 0  # counts processes
+    pid: int = 0
+    began: float = 0.0
+    orphans: list[Process] = field(default_factory=list[Process])
+    kept_bytes: int = 0  # memory that nobody gave back
     deferred: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     runners: dict[str, _Runner] = field(default_factory=dict[str, _Runner])
     conns: dict[str, _Conn] = field(default_factory=dict[str, _Conn])
@@ -96,6 +116,7 @@ class Simulation:
         self._timers = timers
         self._rng = random.Random(seed)
         self._order = count()
+        self._pids = count(1001)
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._nodes = {name: _Node(name) for name in names}
         self._cut: set[tuple[str, str]] = set()
@@ -124,6 +145,34 @@ class Simulation:
         """Ids of runner processes that live."""
         return [i for i, r in self._nodes[name].runners.items() if r.alive]
 
+    def processes(self, name: str) -> list[Process]:
+        """The main process and its runners; none when it is dead."""
+        node = self._nodes[name]
+        if node.logic is None:
+            return []
+        return [Process(node.pid), *(Process(r.pid, i) for i, r in node.runners.items() if r.alive)]
+
+    def orphans(self, name: str) -> list[Process]:
+        """Runners whose main process ended and left them."""
+        return self._nodes[name].orphans
+
+    def memory_used(self, name: str) -> int:
+        """Bytes that are not available on the node."""
+        node = self._nodes[name]
+        return node.kept_bytes + (0 if node.logic is None else node.logic.memory_used)
+
+    def cpu_used(self, name: str) -> float:
+        """CPU seconds of the main process since its start: a few per cent, or all of a CPU with `spin_when_idle`."""
+        node = self._nodes[name]
+        return (self.now - node.began) * (1.0 if self._behaviour.spin_when_idle else 0.04)
+
+    def next_at(self) -> float:
+        """When something is to happen next."""
+        return self._agenda[0][0] if self._agenda else float("inf")
+
+    def reaches(self, source: str, sink: str) -> bool:
+        return (source, sink) not in self._cut and (sink, source) not in self._cut
+
     # time
 
     def run_until(self, t: float) -> None:
@@ -144,6 +193,7 @@ class Simulation:
         if node.logic is not None:
             return
         node.life += 1
+        node.pid, node.began = next(self._pids), self.now
         index = list(self._nodes).index(name) + 1
         logic = NodeLogic(
             name,
@@ -164,6 +214,8 @@ class Simulation:
         node.deferred.clear()
         for runner in node.runners.values():
             runner.alive = False
+            if self._behaviour.leak_memory:
+                node.kept_bytes += self._behaviour.leak_bytes
         node.runners.clear()
         for request in (*node.requests.values(), *node.unanswered):
             self._end(request, "broken")
@@ -205,19 +257,21 @@ class Simulation:
         """One way."""
         self._cut.add((source, sink))
 
-    def heal(self) -> None:
-        """Every path is open again, and what was held back arrives."""
-        self._cut.clear()
+    def heal(self, paths: set[tuple[str, str]] | None = None) -> None:
+        """Every path (or these) is open again, and what was held back arrives."""
+        self._cut -= set(self._cut) if paths is None else paths
         for node in self._nodes.values():
             for conn in list(node.conns.values()):
                 self._release(conn)
 
     # clients
 
-    def chat(self, name: str, request: ChatRequest) -> Request:
+    def chat(self, name: str, request: ChatRequest, sink: Sink | None = None) -> Request:
+        """`sink` is told of everything the client is sent; without one the request is kept in `requests`."""
         node = self._nodes[name]
-        made = Request(name, request.model, request.streamed, self.now)
-        self.requests.append(made)
+        made = Request(name, request.model, request.streamed, self.now, sink=sink)
+        if sink is None:
+            self.requests.append(made)
         if node.logic is None:
             self._end(made, "refused")
         else:
@@ -233,12 +287,27 @@ class Simulation:
         if isinstance(answer, Accepted):
             made.id = answer.command_id
             node.requests[made.id] = made
+            self._show(made, answer)
         else:
+            self._show(made, answer)
             self._end(made, f"http {answer.status}" if answer.status >= _HTTP_ERROR else "finish")
         self._carry_out(node, effects)
 
+    def leave(self, request: Request) -> None:
+        """The client closes its connection."""
+        node = self._nodes[request.node]
+        request.sink = None
+        if node.requests.pop(request.id, None) is not None:
+            self._tell(node, lambda logic: logic.client_gone(self.now, request.id))
+
+    def _show(self, request: Request, seen: Seen) -> None:
+        if request.sink is not None:
+            request.sink(seen)
+
     def _end(self, request: Request, how: str, message: str = "") -> None:
         request.how, request.ended, request.message = how, self.now, message
+        if how in ("broken", "refused"):
+            self._show(request, None)
 
     # nodes
 
@@ -293,24 +362,41 @@ class Simulation:
                 self._drop(node, peer)
             case StartRunner() | StopRunner() | RunnerCommand():
                 self._to_runner(node, effect)
-            case StreamToken(command_id):
-                if command_id in node.requests:
-                    node.requests[command_id].tokens += 1
-            case EndStream(command_id, how=how, message=message):
-                if command_id in node.requests:
-                    self._end(node.requests.pop(command_id), how, message)
+            case StreamToken() | StreamPrefill() | EndStream():
+                self._to_client(node, effect)
             case Log(text):
                 node.log.append((self.now, text))
+                if len(node.log) > _MAX_LOG:
+                    del node.log[: _MAX_LOG // 2]
             case Exit():
-                self.at(self.now, lambda: self.crash(node.name))
-            case StreamPrefill() | MasterLog():
+                self.at(self.now, lambda: self._exit(node))
+            case MasterLog():
                 pass
+
+    def _exit(self, node: _Node) -> None:
+        """The main process ends by itself; its runners with it, unless they are left behind."""
+        if not self._behaviour.runners_end_with_main:
+            node.orphans += self.processes(node.name)[1:]
+        self.crash(node.name)
+
+    def _to_client(self, node: _Node, effect: StreamToken | StreamPrefill | EndStream) -> None:
+        request = node.requests.get(effect.command_id)
+        if request is None:
+            return
+        match effect:
+            case StreamToken():
+                request.tokens += 1
+            case EndStream(how=how, message=message):
+                self._end(node.requests.pop(effect.command_id), how, message)
+            case StreamPrefill():
+                pass
+        self._show(request, effect)
 
     def _to_runner(self, node: _Node, effect: StartRunner | StopRunner | RunnerCommand) -> None:
         runner_id = effect.runner_id
         match effect:
             case StartRunner(times=times):
-                node.runners[runner_id] = _Runner(RunnerLogic(times, self.now))
+                node.runners[runner_id] = _Runner(RunnerLogic(times, self.now), next(self._pids))
                 self._schedule_runner(node, runner_id)
             case StopRunner(kill=kill):
                 self.at(self.now + _STOP_S, lambda: self._stop_runner(node, runner_id, kill=kill))

@@ -1,0 +1,63 @@
+"""A soak of a simulated cluster: `rig.soak` as it is, under virtual time, journalled into a run folder as any other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rig.clock import RunClock
+from rig.config.inventory import Embedded
+from rig.config.plan import Plan
+from rig.config.workload import Workload
+from rig.embedded.virtual.cluster import VirtualCluster
+from rig.embedded.virtual.loop import VirtualLoop
+from rig.journal.records import RunEnded
+from rig.journal.run import write_run
+from rig.journal.write import Journal
+from rig.soak.describe import describe
+from rig.soak.halting import Halt
+from rig.soak.run import SoakRun
+from rig.soak.settings import paced
+
+
+@dataclass(frozen=True)
+class _LoopClock:
+    loop: VirtualLoop
+
+    def now(self) -> float:
+        return self.loop.time()
+
+
+def simulated_soak(
+    spec: Embedded, workload: Workload, plan: Plan, *, length_s: float, folder: Path, seed: int, limit_s: float = 300.0
+) -> RunEnded:
+    """`length_s` is virtual seconds of load; `folder` is an empty folder for the run. At most `limit_s` real seconds.
+
+    Raises ClusterError when it takes longer, JournalError when it cannot be written.
+    """
+    cluster = VirtualCluster(spec, folder)
+    settings = paced(
+        inventory=cluster.inventory,
+        workload=workload,
+        plan=plan,
+        length_s=length_s,
+        seed=seed,
+        folder=folder,
+        owner="simulation",
+        pids_allowed={},
+    )
+    info = describe(settings, RunClock(), dict.fromkeys(cluster.names))
+    write_run(folder, info)
+
+    async def main(loop: VirtualLoop) -> RunEnded:
+        journal = Journal(folder, _LoopClock(loop))
+        nodes, target = cluster.connections(), cluster.target()
+        try:
+            run = SoakRun(settings, info, nodes, target, journal, Halt(), rehearsed=frozenset(cluster.names))
+            return await run.run()
+        finally:
+            for node in nodes.values():
+                await node.close()
+            journal.close()
+
+    return cluster.run(main, limit_s=limit_s)
