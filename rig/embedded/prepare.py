@@ -129,7 +129,7 @@ def _peer(layout: ClusterLayout, index: int) -> Peer:
     return Peer(
         name=layout.nodes[index],
         ipv4=addresses.ipv4(layout.subnet, number),
-        ipv6=addresses.ipv6(number),
+        ipv6=addresses.ipv6(number) if layout.hosts == "namespaces" else f"fe80::77:{number:x}",
         net_socket=f"{layout.sockets}/{number}/net",
     )
 

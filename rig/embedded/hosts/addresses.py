@@ -45,16 +45,25 @@ def ipv4(subnet: int, number: int) -> str:
     return f"10.77.{subnet}.{number}"
 
 
+def ethernet_mac(number: int) -> str:
+    return f"02:77:00:00:00:{number:02x}"
+
+
 def ipv6(number: int) -> str:
-    return f"fe80::77:{number:x}"
+    """What the kernel makes of the card's hardware address, whenever the card comes up."""
+    return f"fe80::77:ff:fe00:{number:x}"
 
 
 def thunderbolt_ipv4(number: int) -> str:
     return f"169.254.77.{number}"
 
 
+def thunderbolt_mac(number: int) -> str:
+    return f"02:7b:00:00:00:{number:02x}"
+
+
 def thunderbolt_ipv6(number: int) -> str:
-    return f"fe80::7b:{number:x}"
+    return f"fe80::7b:ff:fe00:{number:x}"
 
 
 def of_node(subnet: int, number: int, system: Literal["linux", "darwin"]) -> list[str]:

@@ -56,22 +56,15 @@ def wire(settings: NodeSettings, switch_pid: int) -> None:
     run_ip("link", "set", names.loopback, "up")
     number, subnet = settings.index, settings.subnet
     cards = (
-        (names.ethernet, ETHERNET, f"{addresses.ipv4(subnet, number)}/24", addresses.ipv6(number)),
-        (
-            names.thunderbolt,
-            THUNDERBOLT,
-            f"{addresses.thunderbolt_ipv4(number)}/16",
-            addresses.thunderbolt_ipv6(number),
-        ),
+        (names.ethernet, ETHERNET, f"{addresses.ipv4(subnet, number)}/24", addresses.ethernet_mac(number)),
+        (names.thunderbolt, THUNDERBOLT, f"{addresses.thunderbolt_ipv4(number)}/16", addresses.thunderbolt_mac(number)),
     )
-    for card, bridge, four, six in cards:
+    for card, bridge, four, hardware in cards:
         port = f"{bridge[0]}{number}"
-        run_ip("link", "add", card, "type", "veth", "peer", "name", port, "netns", str(switch_pid))
+        run_ip("link", "add", card, "address", hardware, "type", "veth", "peer", "name", port, "netns", str(switch_pid))
         run_ip("link", "set", port, "master", bridge, "up", inside=switch_pid)
-        run_ip("link", "set", card, "addrgenmode", "none")
         run_ip("addr", "add", four, "dev", card)
         run_ip("link", "set", card, "up")
-        run_ip("addr", "add", f"{six}/64", "dev", card, "nodad")
 
 
 def die_with_parent() -> None:

@@ -1,0 +1,75 @@
+"""`dnctl` of a virtual Mac: pipes for pf's dummynet rules. Loss and bandwidth are enforced; delay is refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from rig.embedded.mac.pf.firewall import Firewall
+from rig.embedded.machine.answering import Answer
+
+BANDWIDTH = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)(bit|Byte)/s")
+SCALE = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
+LOSS_STEPS = 10_000
+
+
+@dataclass
+class Dnctl:
+    firewall: Firewall
+    shown: dict[int, str] = field(default_factory=dict[int, str])
+
+    def run(self, arguments: list[str]) -> Answer:
+        words = [word for word in arguments if word not in {"-q", "-f"}]
+        match words:
+            case ["pipe", number, "config", *settings] if number.isdigit():
+                return self._config(int(number), settings)
+            case ["pipe", "delete", number] | ["pipe", number, "delete"] if number.isdigit():
+                if self.shown.pop(int(number), None) is None:
+                    return Answer(1, err=f"dnctl: rule {number} not found\n")
+                self.firewall.pipes.pop(int(number), None)
+                self.firewall.enforce()
+                return Answer(0)
+            case ["list"] | ["pipe", "list"] | ["pipe", "show"] | ["show"]:
+                return Answer(0, out="".join(f"{number:05}: {text}\n" for number, text in sorted(self.shown.items())))
+            case ["flush"]:
+                self.shown.clear()
+                self.firewall.pipes.clear()
+                self.firewall.enforce()
+                return Answer(0)
+            case _:
+                return Answer(64, err=f"dnctl: not emulated: dnctl {' '.join(arguments)}\n")
+
+    def _config(self, number: int, settings: list[str]) -> Answer:
+        if len(settings) % 2:
+            return Answer(64, err="dnctl: a value is missing\n")
+        given = dict(zip(settings[::2], settings[1::2], strict=True))
+        effects: list[str] = []
+        try:
+            for key, value in given.items():
+                effects += _effect(key, value)
+        except ValueError as error:
+            return Answer(64, err=f"dnctl: {error}\n")
+        self.shown[number] = " ".join(settings)
+        self.firewall.pipes[number] = effects
+        self.firewall.enforce()
+        return Answer(0)
+
+
+def _effect(key: str, value: str) -> list[str]:
+    """As nft statements. Raises ValueError for what is not dummynet's, or cannot be enforced here."""
+    if key == "plr":
+        loss = float(value)
+        if not 0 <= loss <= 1:
+            raise ValueError("plr must be between 0 and 1")
+        return [f"numgen random mod {LOSS_STEPS} < {round(loss * LOSS_STEPS)} drop"] if loss else []
+    if key == "bw":
+        parsed = BANDWIDTH.fullmatch(value)
+        if parsed is None:
+            raise ValueError(f"unrecognised bandwidth {value}")
+        bytes_a_second = float(parsed[1]) * SCALE[parsed[2]] / (8 if parsed[3] == "bit" else 1)
+        return [f"limit rate over {max(1, round(bytes_a_second))} bytes/second burst 16384 bytes drop"]
+    if key == "delay":
+        if float(value) > 0:
+            raise ValueError("a virtual Mac cannot delay packets (delay)")
+        return []
+    raise ValueError(f"unrecognised option {key}")

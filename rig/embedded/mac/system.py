@@ -1,0 +1,143 @@
+"""A virtual Mac: launchd, pf, and what its commands ask of the machine."""
+
+from __future__ import annotations
+
+import asyncio
+import plistlib
+from collections.abc import Callable
+from pathlib import Path
+
+from rig.embedded.hosts import commands
+from rig.embedded.hosts.root import tree
+from rig.embedded.ledger import FilterChanged, Ledger
+from rig.embedded.mac.dnctl import Dnctl
+from rig.embedded.mac.facts import Facts
+from rig.embedded.mac.interfaces import ifconfig
+from rig.embedded.mac.launchd import Launchd
+from rig.embedded.mac.pf.firewall import Firewall, kernel_nft
+from rig.embedded.mac.pf.pfctl import Pfctl
+from rig.embedded.mac.ps import ps
+from rig.embedded.machine.answering import Answer, Handler
+from rig.embedded.machine.exo_process import ExoMain
+from rig.embedded.settings import NodeSettings
+
+LSOF_TIMEOUT_S = 20.0
+
+
+class Mac:
+    def __init__(self, settings: NodeSettings, ledger: Ledger, exo: ExoMain, reboot: Callable[[], object]) -> None:
+        self.settings = settings
+        self.ledger = ledger
+        self.firewall = Firewall(kernel_nft)
+        self.launchd = Launchd(settings, exo)
+        self._pfctl = Pfctl(self.firewall)
+        self._dnctl = Dnctl(self.firewall)
+        self._facts = Facts(settings)
+        self._reboot = reboot
+        self._lock = asyncio.Lock()
+        self._rules: list[str] = []
+
+    def handlers(self) -> dict[str, Handler]:
+        return {
+            "pfctl": self._filter,
+            "dnctl": self._pipes,
+            "launchctl": self.launchd.launchctl,
+            "sysctl": self._facts.sysctl,
+            "vm_stat": self._facts.vm_stat,
+            "df": self._facts.df,
+            "ps": _sync(ps),
+            "ifconfig": _sync(ifconfig),
+            "lsof": self._lsof,
+            "plutil": self._plutil,
+            "status": self._status,
+            **commands.power(self._reboot),
+        }
+
+    async def boot(self) -> str | None:
+        """The main ruleset is loaded, pf is not enabled; then the daemons."""
+        said = await asyncio.to_thread(self._pfctl.run, ["-f", "/etc/pf.conf"], self._reader("/"))
+        if said.status != 0:
+            return said.err
+        return await self.launchd.boot()
+
+    async def run(self) -> None:
+        await self.launchd.run()
+
+    async def _filter(self, arguments: list[str], folder: str) -> Answer:
+        async with self._lock:
+            said = await asyncio.to_thread(self._pfctl.run, arguments, self._reader(folder))
+            self._note("pfctl " + " ".join(arguments))
+        return Answer(said.status, said.out, said.err)
+
+    async def _pipes(self, arguments: list[str], folder: str) -> Answer:
+        del folder
+        async with self._lock:
+            return await asyncio.to_thread(self._dnctl.run, arguments)
+
+    def _note(self, command: str) -> None:
+        """Into the ledger, when other rules are in force now."""
+        rules = self._in_force()
+        if rules != self._rules:
+            packets = self.firewall.removed_packets
+            self._rules = rules
+            now = self.ledger.now()
+            self.ledger.write(
+                FilterChanged(t=now, node=self.settings.name, command=command, rules=rules, packets=packets)
+            )
+
+    def _in_force(self) -> list[str]:
+        return [
+            f"{each.anchor or 'main'} {direction}: {each.rule}"
+            for each in self.firewall.in_force()
+            for direction in ("in", "out")
+            if each.rule.direction in {None, direction}
+        ]
+
+    def _reader(self, folder: str) -> Callable[[str], str]:
+        root = tree(self.settings)
+
+        def read(path: str) -> str:
+            return Path(f"{root}{Path(folder) / path}").read_text()
+
+        return read
+
+    async def _status(self, arguments: list[str], folder: str) -> Answer:
+        del arguments, folder
+        return commands.status(self._rules)
+
+    async def _lsof(self, arguments: list[str], folder: str) -> Answer:
+        """The real one, from outside the folder that has no /proc."""
+        del folder
+        process = await asyncio.create_subprocess_exec(
+            *("/usr/bin/lsof", *arguments),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(LSOF_TIMEOUT_S):
+                out, err = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            return Answer(1, err="lsof: no end\n")
+        return Answer(process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace"))
+
+    async def _plutil(self, arguments: list[str], folder: str) -> Answer:
+        match arguments:
+            case ["-lint", path] | ["-lint", "-s", path]:
+                try:
+                    plistlib.loads(self._reader(folder)(path).encode())
+                except (OSError, plistlib.InvalidFileException, ValueError) as error:
+                    return Answer(1, out=f"{path}: {error}\n")
+                return Answer(0, out=f"{path}: OK\n")
+            case _:
+                return Answer(1, err=f"plutil: not emulated: plutil {' '.join(arguments)}\n")
+
+
+def _sync(answer: Callable[[list[str]], Answer]) -> Handler:
+    async def handle(arguments: list[str], folder: str) -> Answer:
+        del folder
+        return answer(arguments)
+
+    return handle
