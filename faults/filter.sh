@@ -40,6 +40,16 @@ controller_read() {
 	case $controller_port in *[!0-9]*) controller_port=22 ;; esac
 }
 
+# addresses_or_usage LIST: addresses of others, and nothing that a rule file could take for more than that.
+addresses_or_usage() {
+	[ -n "$1" ] || usage 'peers are needed'
+	for address in $1; do
+		case ${address%%%*} in '' | *[!0-9A-Fa-f.:]*) usage "not an address: $address" ;; esac
+		case $address in *%*) case ${address#*%} in '' | *[!A-Za-z0-9._-]*) usage "not an address: $address" ;; esac ;; esac
+		case $address in 127.* | ::1 | ::1%* | fe80::1%lo*) usage "an address of this node itself: $address" ;; *:* | *.*.*.*) ;; *) usage "not an address: $address" ;; esac
+	done
+}
+
 # ---- nft: a table a fault, so that undoing one never touches another
 
 nft_ready() {
@@ -81,6 +91,11 @@ nft_load() {
 		nft_rule saddr "$address" "tcp dport $api_port " && rules_in="$rules_in$R"
 		nft_rule daddr "$address" "tcp sport $api_port " && rules_out="$rules_out$R"
 	done
+	nft_table_load
+}
+
+# nft_table_load: rules_in and rules_out as one table, behind what passes in any case.
+nft_table_load() {
 	pass_in='' pass_out=''
 	if [ -n "$controller" ]; then
 		family_of "$controller" && [ "$R" = 6 ] && ip=ip6 || ip=ip
@@ -252,6 +267,18 @@ pf_remove() {
 }
 
 # ---- probes: does a connection to a peer's listening socket still come about?
+
+# probe_list -> R: every peer address at every port, at most 32.
+probe_list() {
+	listed_probes='' probe_count=0
+	for probe_port in $ports; do
+		for address in $peers; do
+			probe_count=$((probe_count + 1))
+			[ "$probe_count" -gt 32 ] || listed_probes="$listed_probes${listed_probes:+ }$address,$probe_port"
+		done
+	done
+	R=$listed_probes
+}
 
 # probe_all ITEM…: each `ADDRESS,PORT`, all at once -> answered, silent (items). Takes a little over a second when one is silent.
 probe_all() {

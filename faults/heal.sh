@@ -18,7 +18,10 @@ is_due() {
 	same_boot || return 0
 	now && now_ms=$R
 	to_ms "$deadline"
-	[ "$now_ms" -gt "$R" ]
+	[ "$now_ms" -gt "$R" ] || return 1
+	# A script at work is on its way by itself: a step in hand (a process that takes long to die) may last a little beyond its time.
+	[ "$now_ms" -le $((R + 15000)) ] && script_alive && [ "$P_state" != T ] && return 1
+	return 0
 }
 
 # ask_script FILE: TERM to the live script of this lease (and CONT, should it be stopped), then wait until it has dropped its lease:

@@ -50,6 +50,9 @@ assign() {
 	version) version=$2 ;; boot_id) boot_id=$2 ;; started) started=$2 ;; deadline) deadline=$2 ;; phase) phase=$2 ;;
 	script_pid) script_pid=$2 ;; script_start) script_start=$2 ;; script) script=$2 ;;
 	table) table=$2 ;; pf_loading) pf_loading=$2 ;; pf_token) pf_token=$2 ;; probes) probes=$2 ;; end) end=$2 ;;
+	stop) stop=$2 ;; leave) leave=$2 ;; most) most=$2 ;; load) load=$2 ;; hogs) hogs=$2 ;; file) file=$2 ;;
+	interface) interface=$2 ;; had) had=$2 ;; effect) effect=$2 ;; amount) amount=$2 ;; qdisc) qdisc=$2 ;; pipe) pipe=$2 ;;
+	every) every=$2 ;; once) once=$2 ;;
 	*) return 1 ;;
 	esac
 }
@@ -57,7 +60,8 @@ assign() {
 forget() {
 	for key in id run owner kind hold at also sudo what home pidfile match log start hold_cmd release_cmd port others \
 		pids main peers direction ports clients api_port version boot_id started deadline phase script_pid script_start \
-		script table pf_loading pf_token probes end; do
+		script table pf_loading pf_token probes end stop leave most load hogs file interface had effect amount qdisc pipe \
+		every once; do
 		assign "$key" ''
 	done
 }
@@ -126,6 +130,11 @@ numbers_or_usage() {
 		case $number in 0* | *[!0-9]* | ??????*) usage "$number_key: TCP ports are needed" ;; esac
 		[ "$number" -le 65535 ] || usage "$number_key: TCP ports are needed"
 	done
+}
+
+# bytes_or_usage KEY VALUE
+bytes_or_usage() {
+	case $2 in '' | 0?* | *[!0-9]* | ???????????????*) usage "$1: a number of bytes is needed" ;; esac
 }
 
 # ---- time
@@ -411,8 +420,11 @@ command_forget() {
 
 # ---- leases
 
+# An emulated machine shares its kernel with others and says by itself when it booted.
 boot_id_now() {
-	if [ "$os" = Linux ] && [ -r /proc/sys/kernel/random/boot_id ]; then
+	if [ -n "${RIG_EMULATED_BOOT:-}" ]; then
+		R=$RIG_EMULATED_BOOT
+	elif [ "$os" = Linux ] && [ -r /proc/sys/kernel/random/boot_id ]; then
 		read -r R </proc/sys/kernel/random/boot_id
 	else
 		R=$(sysctl -n kern.bootsessionuuid 2>/dev/null)
@@ -438,7 +450,8 @@ lease_write() {
 		"deadline=$deadline" "script_pid=$script_pid" "script_start=$script_start" "script=$script" "phase=$phase" \
 		"pids=$pids" "main=$main" "home=$home" "pidfile=$pidfile" "match=$match" "start=$start" "hold_cmd=$hold_cmd" \
 		"release_cmd=$release_cmd" "sudo=$sudo" "table=$table" "pf_loading=$pf_loading" "pf_token=$pf_token" \
-		"probes=$probes" end=1 2>/dev/null >"$lease_new" && mv -f "$lease_new" "$rig_dir/leases/$id" 2>/dev/null && return 0
+		"probes=$probes" "hogs=$hogs" "file=$file" "interface=$interface" "had=$had" "qdisc=$qdisc" "pipe=$pipe" \
+		end=1 2>/dev/null >"$lease_new" && mv -f "$lease_new" "$rig_dir/leases/$id" 2>/dev/null && return 0
 	rm -f "$lease_new" 2>/dev/null
 	return 1
 }

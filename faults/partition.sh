@@ -16,13 +16,8 @@ ports=${ports:-52415 52414}
 numbers_or_usage ports "$ports"
 numbers_or_usage api_port "$api_port"
 [ -z "$clients" ] || [ -n "$api_port" ] || usage 'clients need api_port'
-# The words of a list, and nothing that a rule file could take for more than an address.
-for address in $peers $clients; do
-	case ${address%%%*} in '' | *[!0-9A-Fa-f.:]*) usage "not an address: $address" ;; esac
-	case $address in *%*) case ${address#*%} in '' | *[!A-Za-z0-9._-]*) usage "not an address: $address" ;; esac ;; esac
-	case $address in 127.* | ::1 | ::1%* | fe80::1%lo*) usage "an address of this node itself: $address" ;; *:* | *.*.*.*) ;; *) usage "not an address: $address" ;; esac
-done
-[ -n "$peers" ] || usage 'peers are needed'
+addresses_or_usage "$peers"
+[ -z "$clients" ] || addresses_or_usage "$clients"
 
 # family_probes FAMILY LIST -> R: those of that family.
 family_probes() {
@@ -32,18 +27,6 @@ family_probes() {
 		[ "$R" != "$1" ] || probes_of="$probes_of${probes_of:+ }$probe"
 	done
 	R=$probes_of
-}
-
-# probe_list -> R: every peer address at every port, at most 32.
-probe_list() {
-	listed_probes='' probe_count=0
-	for probe_port in $ports; do
-		for address in $peers; do
-			probe_count=$((probe_count + 1))
-			[ "$probe_count" -gt 32 ] || listed_probes="$listed_probes${listed_probes:+ }$address,$probe_port"
-		done
-	done
-	R=$listed_probes
 }
 
 # judge: each family that could be probed beforehand must be silent now, and the rule must have counted its packets: silence alone

@@ -5,6 +5,10 @@
 
 # shellcheck source=faults/filter.sh
 . "$here/filter.sh"
+# shellcheck source=faults/machine.sh
+. "$here/machine.sh"
+# shellcheck source=faults/shape-filter.sh
+. "$here/shape-filter.sh"
 
 # begin: write the lease, refuse when another fault is in force here, undo what a dead script left. Ends the script when not all is well.
 begin() {
@@ -23,7 +27,7 @@ begin() {
 	[ "$begin_ms" -ge "$R" ] || begin_ms=$R
 	[ $((begin_ms - R)) -le 60000 ] || skip "at: more than 60 s ahead"
 	from_ms "$R" && started=$R
-	from_ms $((begin_ms + hold_ms + 2000)) && deadline=$R
+	from_ms $((begin_ms + strike_limit_ms + hold_ms + 2000)) && deadline=$R
 	phase=leased
 	lease_write || { phase='' && skip "the lease cannot be written in $rig_dir/leases"; }
 	others_settle
@@ -87,6 +91,8 @@ struck() {
 
 # hold_from MS [SAMPLER]: hold for hold_ms from that moment.
 hold_from() {
+	from_ms $(($1 + hold_ms + 2000)) && deadline=$R
+	[ "$strike_limit_ms" = 0 ] || lease_write || : # the one that stands names a later deadline
 	from_ms $(($1 + hold_ms)) && note until "$R"
 	emit holding
 	hold_until $(($1 + hold_ms)) ${2:+"$2"}
@@ -113,7 +119,7 @@ finish() {
 	emit unhealed
 	exit 12
 }
-verdict=0
+verdict=0 strike_limit_ms=0 # how long a strike may take by itself, before its hold
 
 logs_prune() {
 	# shellcheck disable=SC2012 # our own names: letters, digits and . _ -
@@ -127,6 +133,11 @@ undo() {
 	crash) undo_stopped && undo_killed ;;
 	runner-kill) now && undone_ms=$R ;;
 	partition) undo_partition ;;
+	net-loss | net-bandwidth | net-delay) undo_shape ;;
+	cpu-hog | memory-pressure) undo_hogs ;;
+	disk-fill) undo_fill ;;
+	link-down) undo_link ;;
+	reboot) undo_reboot ;;
 	*) note reason "the lease is of an unknown kind" && return 1 ;;
 	esac
 }
@@ -219,4 +230,30 @@ undo_partition() {
 	now
 	undone_ms=${removed_ms:-$R} # the proof takes a while, and traffic flows from the removal on
 	[ -z "$reached" ] || reopen
+}
+
+# Of another boot: the machine did restart. exo may be started by the machine itself a little later than us; then that one counts.
+undo_reboot() {
+	if same_boot; then
+		note rebooted 0
+		main_find && note old_main "$main_pid:$main_start"
+		now
+		undone_ms=$R
+		return 0
+	fi
+	note rebooted 1
+	boot_id_now && note new_boot "$R"
+	now
+	give_up_ms=$((R + 5000))
+	until main_find; do
+		now
+		[ "$R" -lt "$give_up_ms" ] || break
+		pause 100
+	done
+	if [ -z "$start" ]; then
+		now
+		undone_ms=$R
+		return 0
+	fi
+	undo_killed
 }

@@ -1,0 +1,62 @@
+#!/bin/sh
+# Fill the disk of exo's home until `leave` bytes are free (at most `most` bytes are written), for `hold` seconds.
+# Keys: id run owner rig_dir hold home leave [most at also]. What is written is one file, HOME/.rig-fill-ID.
+case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
+# shellcheck source=faults/lib.sh
+. "$here/lib.sh"
+# shellcheck source=faults/undo.sh
+. "$here/undo.sh"
+
+parse_args 'id run owner rig_dir hold at also home pidfile match sudo leave most' "$@"
+require_fault
+kind=disk-fill
+check_path home "$home"
+bytes_or_usage leave "$leave"
+[ -z "$most" ] || bytes_or_usage most "$most"
+
+# fill BYTES: real blocks, quickly where the system can set them aside. R: why not.
+fill() {
+	umask 077
+	if [ "$os" = Linux ] && command -v fallocate >/dev/null 2>&1; then
+		R=$(bounded 60 fallocate -l "$1" "$file" 2>&1) && return 0
+	fi
+	R=$(bounded 60 dd if=/dev/zero of="$file" bs=1048576 count=$(($1 / 1048576)) 2>&1)
+}
+
+occupied() {
+	R=$(du -k "$file" 2>/dev/null | awk '{ printf "%.0f", $1 * 1024 }')
+	R=${R:-0}
+}
+
+gone_early=
+# shellcheck disable=SC2329 # called by hold_until
+sample() {
+	occupied
+	[ "$R" -ge $((size - size / 20)) ] || gone_early=1
+}
+
+[ -d "$home" ] && [ -w "$home" ] || skip "$home cannot be written"
+disk_free "$home" || skip "df does not say how much is free at $home"
+before=$R size=$((R - leave))
+[ -z "$most" ] || [ "$size" -le "$most" ] || size=$most
+[ "$size" -ge 1048576 ] || skip "only $before bytes are free, $leave are to be left"
+file=$home/.rig-fill-$id
+[ ! -e "$file" ] && [ ! -L "$file" ] || skip "$file is there already"
+strike_limit_ms=60000
+begin
+phase=struck
+fill "$size" || fill_error=$R
+occupied
+now
+struck_ms=$R
+occupied && note bytes "$R"
+if [ "$R" -ge $((size - size / 20)) ]; then
+	note free_before "$before"
+	disk_free "$home" && note free "$R"
+	struck "$struck_ms"
+	hold_from "$struck_ms" sample
+	[ -z "$gone_early" ] || ineffective 'the file was removed or cut during the hold'
+else
+	ineffective "only $R of $size bytes were written: ${fill_error:-}"
+fi
+finish
