@@ -82,6 +82,23 @@ def _altered(event: str, words: dict[str, Any], shift: dict[str, float], fields:
     return {**words, "node_t": words["node_t"] + by_s, **moved, **replaced}
 
 
+def planned_hold(number: int, hold_s: float) -> Change:
+    def change(world: World) -> None:
+        world.journal[:] = [
+            msgspec.structs.replace(record, hold_s=hold_s)
+            if isinstance(record, FaultChanged) and record.fault == number
+            else record
+            for record in world.journal
+        ]
+
+    return change
+
+
+def twice(world: World) -> None:
+    healed = [record for record in world.journal if isinstance(record, FaultChanged) and record.state == "healed"]
+    world.journal.append(healed[0])
+
+
 def offset_off(world: World) -> None:
     world.journal.append(ClockOffset(t=65.0, node="node-1", offset_s=-ZERO + 0.05, error_s=0.003))
 
@@ -155,6 +172,12 @@ def begun(pid: int, **changes: Any) -> Change:
 
 def exited(pid: int, **changes: Any) -> Change:
     return entry(ledger.ProcessExited, lambda each: each.pid == pid, **changes)
+
+
+def survived(world: World) -> None:
+    """A runner that the crash is said to have killed."""
+    exited(102)(world)
+    sample(seen(102, "-"))(world)
 
 
 def woke_for_a_moment(world: World) -> None:

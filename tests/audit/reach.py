@@ -52,3 +52,15 @@ def stopped_within(cluster: ClusterAccount, node: str, from_t: float, to_t: floa
             if since_t - slack_s <= to_t and (until_t is None or until_t >= from_t):
                 return main
     return None
+
+
+def never_woke(cluster: ClusterAccount, pid: int, t: float) -> bool:
+    """Whether the main with that pid was in state T at `t` and stayed so until it ended."""
+    main = cluster.lives.latest(pid, t)
+    death = None if main is None else main.death(cluster.looks)
+    if main is None or death is None:
+        return False
+    return any(
+        since_t - cluster.resolution_s(since_t) - BUSY_S <= t <= death[1] and (until_t is None or until_t >= death[0])
+        for since_t, until_t in main.stops()
+    )

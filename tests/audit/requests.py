@@ -11,7 +11,8 @@ from rig.journal.records import RequestEnded
 from tests.audit.cluster import ClusterAccount, ClusterRequest
 from tests.audit.ends import BROKEN, LATE_S, Closed, Points, told
 from tests.audit.findings import Compared, Findings
-from tests.audit.reach import died_within, not_serving, stopped_within
+from tests.audit.lives import BUSY_S
+from tests.audit.reach import died_within, never_woke, not_serving, stopped_within
 from tests.audit.rigs import EPSILON_S, RigAccount, RigRequest
 
 UNCONNECTED = "no connection: "
@@ -151,7 +152,7 @@ class Comparison:
             kind = "refused" if ended.evidence.startswith(UNCONNECTED) else "reset before an answer"
             return [(kind, f"{entry} was serving all along")] if down is None else f"{kind}: the main was not there"
         if ended.outcome == "lost" and ended.how == "hung" and self.rig.left_early(self.started, ended) is None:
-            stopped = stopped_within(self.cluster, entry, from_t, to_t)
+            stopped = stopped_within(self.cluster, entry, max(from_t, to_t - LATE_S), to_t)
             if stopped is not None:
                 return "never read: the main was in state T"
         return [("no answer", f"{entry} never got it, and its main was running")]
@@ -159,11 +160,10 @@ class Comparison:
     def _never_closed(self, ended: RequestEnded, seen: ClusterRequest, opened: RequestOpened) -> Points | str:
         """Opened, and no end: only a main that died can have left it so, and its client saw that at once."""
         late_s = LATE_S + self.rig.lag_s(ended.ended_t)
+        if ended.how in ("hung", "overdue") and self.rig.left_early(self.started, ended) is None:
+            return self._left_dying(ended, seen)
         main = died_within(self.cluster, seen.pid, opened.t, ended.ended_t)
         if main is None:
-            stopped = stopped_within(self.cluster, seen.node, ended.ended_t, ended.ended_t)
-            if stopped is not None and ended.how == "hung" and self.rig.left_early(self.started, ended) is None:
-                return "left a main in state T, which was then killed"
             return [("it ended", f"{told(seen)}, and its main lived on")]
         death = main.death(self.cluster.looks)
         assert death is not None
@@ -176,3 +176,11 @@ class Comparison:
         if ended.outcome == "completed" and ended.unclean_end is not None:
             return "the main died between finish reason and end"
         return [("ended otherwise", f"{told(seen)}; {main.name} died at {death[1]:.3f}")]
+
+    def _left_dying(self, ended: RequestEnded, seen: ClusterRequest) -> Points | str:
+        """The client left at its deadline: its main, stopped or killed just then, could not note that any more."""
+        if never_woke(self.cluster, seen.pid, ended.ended_t):
+            return "left a main in state T, which was then killed"
+        if died_within(self.cluster, seen.pid, ended.ended_t, ended.ended_t + BUSY_S) is not None:
+            return "the main died as the client left"
+        return [("the client left", f"{told(seen)}, and its main lived on")]

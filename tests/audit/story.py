@@ -1,7 +1,7 @@
 """What happens in the run that is written out by hand, told alike by all three accounts:
 
  1 to 10   requests of every outcome, through node-1
-20 to 22   fault 0, a freeze of node-2
+20 to 23   fault 0, a freeze of node-2
 30 to 32   fault 1, a crash of node-1, with a request broken and one refused
 40         fault 2, the runner of node-2 is killed
 50 to 52   fault 3, a partition: node-1 | node-2
@@ -45,6 +45,10 @@ def _requests(world: World) -> None:
     request(world, "r7", 2.0, 3.0, "lost", how="empty", ledger_end="cut")
     request(world, "r8", 2.0, 10.0, "lost", how="overdue", ledger_end="left", tokens=9, last_token_t=9.9)
     request(world, "r9", 1.0, 9.0, "lost", how="hung", ledger_end="left", streamed=False)
+    broken = "the connection broke: ConnectionResetError"
+    request(world, "r12", 2.0, 3.0, "error", ledger_end="error", streamed=False, evidence=broken)
+    request(world, "r13", 2.0, 3.0, "lost", how="truncated", ledger_end="cut", tokens=3, streamed=False)
+    request(world, "r14", 2.0, 3.0, "lost", how="empty", ledger_end="cut", streamed=False)
     request(world, "p1", 3.0, 3.1, "completed", ledger_end="finished", tokens=1, last_token_t=3.09)
 
 
@@ -54,14 +58,14 @@ def _freeze(world: World) -> None:
         "leased": {"node_t": 1019.9, "pids": pids},
         "struck": {"node_t": 1020.0, "pids": pids, "main": "200:99500", "proof_t": "1020.05"},
         "holding": {"node_t": 1020.06},
-        "healing": {"node_t": 1022.0, "why": "hold over"},
-        "healed": {"node_t": 1022.02, "held": "1"},
+        "healing": {"node_t": 1023.0, "why": "hold over"},
+        "healed": {"node_t": 1023.02, "held": "1"},
     }
-    moments: list[tuple[FaultState, float]] = [("leased", 19.905), ("struck", 20.005), ("healed", 22.025)]
-    world.fault(0, "freeze", ["node-2"], moments, said, hold_s=2.0)
+    moments: list[tuple[FaultState, float]] = [("leased", 19.905), ("struck", 20.005), ("healed", 23.025)]
+    world.fault(0, "freeze", ["node-2"], moments, said, hold_s=3.0)
     for pid in (200, 201, 202):
         world.see(pid, 20.03, "T")
-        world.see(pid, 22.05, "S")
+        world.see(pid, 23.05, "S")
 
 
 def _crash(world: World) -> None:

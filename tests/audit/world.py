@@ -172,8 +172,11 @@ def request(  # noqa: PLR0913 (a request has that many sides)
     main: int = 100,
     evidence: str = "",
     reached: bool = True,
+    node: str = "node-1",
+    unclean_end: str | None = None,
+    closed_t: float | None = None,
 ) -> None:
-    """One request through node-1 in both accounts; without `ledger_end` its main never wrote an end."""
+    """One request in both accounts; without `ledger_end` its main never wrote an end, at `closed_t` if not as usual."""
     finished = outcome == "completed"
     world.journal += [
         RequestStarted(
@@ -182,7 +185,7 @@ def request(  # noqa: PLR0913 (a request has that many sides)
             source="probe" if name.startswith("p") else "load",
             client="client-1",
             model=MODEL,
-            entry="node-1",
+            entry=node,
             planned_t=start_t,
             streamed=streamed,
             prompt_tokens=8,
@@ -203,24 +206,25 @@ def request(  # noqa: PLR0913 (a request has that many sides)
             last_token_t=last_token_t,
             last_progress_t=last_token_t,
             evidence=evidence,
+            unclean_end=unclean_end,
         ),
     ]
     if not reached:
         return
-    entries = world.file("node-1", "exo", main, -5.0)
+    entries = world.file(node, "exo", main, -5.0)
     refused = status is not None and status >= 400
     response = f"response-{name}"
     if not refused:
         entries.append(
             ledger.RequestOpened(
-                t=ZERO + start_t + 0.002, node="node-1", response=response, model=MODEL, streamed=streamed, request=name
+                t=ZERO + start_t + 0.002, node=node, response=response, model=MODEL, streamed=streamed, request=name
             )
         )
     if ledger_end is not None:
         entries.append(
             ledger.RequestClosed(
-                t=ZERO + end_t + (0.003 if ledger_end == "left" else -0.003),
-                node="node-1",
+                t=ZERO + (end_t + (0.003 if ledger_end == "left" else -0.003) if closed_t is None else closed_t),
+                node=node,
                 response=response,
                 end=ledger_end,
                 status=status or 200,
