@@ -41,7 +41,7 @@ class Cause:
         )
 
 
-ACTS = {
+ACTS: dict[str, frozenset[str]] = {  # by kind; what another kind does, the audit does not know
     "freeze": frozenset({"stop"}),
     "node-crash": frozenset({"stop", "kill", "start"}),
     "master-crash": frozenset({"stop", "kill", "start"}),
@@ -67,7 +67,7 @@ def _of_strike(strike: Strike, cluster: ClusterAccount) -> list[Cause]:
     from_t = min(strike.marks.values()) - strike.error_s
     last = max(strike.marks.values())
     to_t = last + strike.error_s + (BUSY_S + cluster.resolution_s(last) if strike.healed_t is not None else 3600.0)
-    acts = ACTS[strike.kind]
+    acts = ACTS.get(strike.kind, frozenset())
     hit = Cause(strike.about, strike.node, from_t, to_t, acts - {"start"}, frozenset(strike.touched), strike.table)
     if "start" not in acts:
         return [hit]

@@ -94,6 +94,13 @@ def planned_hold(number: int, hold_s: float) -> Change:
     return change
 
 
+def another_kind(world: World) -> None:
+    world.journal[:] = [
+        msgspec.structs.replace(record, fault_kind="cpu-hog") if isinstance(record, FaultChanged) else record
+        for record in world.journal
+    ]
+
+
 def twice(world: World) -> None:
     healed = [record for record in world.journal if isinstance(record, FaultChanged) and record.state == "healed"]
     world.journal.append(healed[0])

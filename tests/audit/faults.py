@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rig.journal.records import FaultState, Unwedged
 from rig.soak.unwedging import CUT_SHORT
+from tests.audit.causes import ACTS
 from tests.audit.cluster import ClusterAccount
 from tests.audit.findings import Findings
 from tests.audit.lives import Life, moment
@@ -70,6 +71,8 @@ class Check:
     def points(self) -> Points:
         strike, struck_t = self.strike, self.strike.struck_t
         assert struck_t is not None
+        if strike.kind not in ACTS:
+            return [(f"struck at {struck_t:.3f}", "the audit does not know this kind of fault")]
         if strike.kind == "partition":
             return check_partition(self.rig, self.cluster, self.findings, strike)
         if not strike.pids:

@@ -8,6 +8,7 @@ from rig.journal.records import Unwedged
 from tests.audit.falsify import (
     Case,
     Change,
+    another_kind,
     assert_named,
     ended,
     offset_off,
@@ -59,6 +60,7 @@ CASES: list[Case] = [
     ("a shorter hold", planned_hold(0, 0.5), "fault 0", "after 3.020 s"),
     ("a longer hold of a crash", planned_hold(1, 4.0), "fault 1", "began after 1.095"),
     ("a longer hold of a partition", planned_hold(3, 4.0), "fault 3", "2.100 s"),
+    ("a kind that is not audited", another_kind, "fault 0", "does not know"),
     ("an end told twice", twice, "fault 0", "one end each"),
     ("a strike too early", told(0, {"struck": -1.0}), "fault 0", "state T"),
     ("a strike too late", told(0, {"struck": 1.0}), "fault 0", "state T"),
