@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,6 +15,7 @@ from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.requests import OnJudged, RequestTally, Tally
 from rig.analysis.settings import Settings, settings_of
 from rig.analysis.stalls import Stalls
+from rig.analysis.watch import Watch
 from rig.journal.read import ReadNotes, Run
 from rig.journal.records import (
     ActivityDied,
@@ -59,7 +60,13 @@ class Analysis:
     died: list[ActivityDied]
     doubles: list[Double]
     master_views: int
+    watch: Watch
     notes: ReadNotes
+
+    @property
+    def baseline(self) -> Window | None:
+        """The time of load without faults, as far as the phases tell."""
+        return baseline_of(self.phases)
 
     @property
     def finished(self) -> bool:
@@ -98,12 +105,16 @@ class _Said:
                 pass
 
     def baseline(self) -> Window | None:
-        """From the beginning of the phase of that name to that of the next."""
-        for index, phase in enumerate(self.phases):
-            if phase.phase == "baseline":
-                later = self.phases[index + 1 : index + 2]
-                return Window(phase.t, later[0].t if later else math.inf)
-        return None
+        return baseline_of(self.phases)
+
+
+def baseline_of(phases: Sequence[PhaseStarted]) -> Window | None:
+    """From the beginning of the phase of that name to that of the next."""
+    for index, phase in enumerate(phases):
+        if phase.phase == "baseline":
+            later = phases[index + 1 : index + 2]
+            return Window(phase.t, later[0].t if later else math.inf)
+    return None
 
 
 def analyse(
@@ -120,23 +131,26 @@ def analyse(
     tracker = RecoveryTracker(settings)
     context = tracker.context
     tallies = {"load": RequestTally(context, on_judged), "probe": RequestTally(context, on_judged)}
-    watch, said = InstanceWatch(context), _Said()
+    doubles, said = InstanceWatch(context), _Said()
+    watch = Watch(settings.pace, info.embedded)
     unsettled = 0
     for record in records:
         attempt = tracker.feed(record)
+        watch.feed(record)
         if attempt is not None and isinstance(record, RequestEnded):
             tallies[attempt.source].ended(attempt, record)
             unsettled += 1
         elif isinstance(record, RequestStarted):
             tallies[record.source].started(record)
         else:
-            watch.feed(record)
+            doubles.feed(record)
             said.feed(record)
         if unsettled >= _EVERY or isinstance(record, FaultChanged):
             unsettled = 0
             for tally in tallies.values():
                 tally.settle(tracker.settled_t(), tracker.recoveries, said.baseline())
     recoveries = tracker.finish()
+    watch.finish(context.now_t)
     for tally in tallies.values():
         tally.settle(math.inf, tracker.recoveries, said.baseline())
     for start in tracker.pairing.in_flight.values():
@@ -162,8 +176,9 @@ def analyse(
         findings=said.findings,
         finding_count=said.finding_count,
         died=said.died,
-        doubles=watch.doubles,
-        master_views=watch.judged,
+        doubles=doubles.doubles,
+        master_views=doubles.judged,
+        watch=watch,
         notes=notes or ReadNotes(),
     )
 

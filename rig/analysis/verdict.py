@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from rig.analysis.analyse import Analysis
-from rig.analysis.checks import faults, keeper, recoveries, requests, rig
+from rig.analysis.checks import calls, faults, keeper, promises, recoveries, requests, rig, symptoms
 from rig.analysis.checks.check import Check, CheckResult
 from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
 
@@ -15,6 +15,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     *faults.CHECKS,
     *recoveries.CHECKS,
     *keeper.CHECKS,
+    *promises.CHECKS,
+    *calls.CHECKS,
+    *symptoms.CHECKS,
     *rig.CHECKS,
 )
 

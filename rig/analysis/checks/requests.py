@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
 from rig.analysis.requests import Lost
@@ -17,6 +19,25 @@ def no_request_lost(analysis: Analysis) -> Answer:
     if total.completed + total.error + total.lost == 0:
         return Answer("unknown", f"none of {total.started} requests came to an end")
     return Answer("pass", f"none of {total.started} (own node faulted: {total.lost_own_node} lost)")
+
+
+def _no_loss(*hows: str, said: str) -> Callable[[Analysis], Answer]:
+    """One way of losing a request, own node not faulted."""
+
+    def check(analysis: Analysis) -> Answer:
+        total = analysis.requests.total
+        if not total.started:
+            return Answer("not-exercised", "no request was sent")
+        lost = [one for one in analysis.requests.listed if one.how in hows]
+        if lost:
+            return Answer(
+                "fail",
+                f"at least {len(lost)} of {total.started} requests {said}",
+                evidence([describe(one) for one in lost]),
+            )
+        return Answer("pass", f"none of {total.started}")
+
+    return check
 
 
 def no_probe_cut(analysis: Analysis) -> Answer:
@@ -71,6 +92,9 @@ def describe(lost: Lost) -> str:
 
 CHECKS = [
     Check("no-request-lost", "every request ends with a result or an error (own node not faulted)", no_request_lost),
+    Check("no-silent-hang", "no request hangs without a word", _no_loss("hung", "overdue", said="hung")),
+    Check("no-cut-stream", "no answer ends in the middle as if it were whole", _no_loss("truncated", said="were cut")),
+    Check("no-empty-answer", "no answer is empty and good", _no_loss("empty", said="got an empty answer")),
     Check("no-probe-cut", "no probe ends cleanly without a result", no_probe_cut),
     Check("accounting", "every request that was started is accounted for", accounting),
     Check("baseline-clean", "nothing is lost before the first fault", baseline_clean),

@@ -8,13 +8,15 @@ from typing import Any
 
 from rig.analysis.keeper.moments import Elapsed, Span, between
 
-CHANGES = frozenset({"NodeTimedOut", "NodeReported", "NodeCreated", "NodeDeleted", "TopologyEdgeCreated", "TopologyEdgeDeleted"})
+CHANGES = frozenset(
+    {"NodeTimedOut", "NodeReported", "NodeCreated", "NodeDeleted", "TopologyEdgeCreated", "TopologyEdgeDeleted"}
+)
 """Entries that change what placement works from: the nodes that have reported, and the links between them."""
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """`order` is its place in the session. `reports`: by node id, how often each has reported in the session by then."""
+    """`order` is its place in the session. `reports`: how often each node id has reported in the session by then."""
 
     order: int
     name: str

@@ -19,7 +19,6 @@ from rig.journal.records import AnyRecord, EventLogRead, EventSeen, ViewChanged
 MAX_ENTRIES: Final = 200_000
 MAX_POINTS: Final = 20_000  # of a node's event index, the latest; a session is read long before so many have passed
 MAX_LIVES: Final = 20_000
-_SETTLED: Final = "serving"
 
 
 @dataclass(slots=True)

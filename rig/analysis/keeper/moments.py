@@ -32,7 +32,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Elapsed:
-    """Seconds from one moment to a later one. `likely_most_s` is by the session's own clock, which may have stood still."""
+    """Seconds from one moment to a later one.
+
+    `likely_most_s` is by the session's own clock, which stands still while the master does.
+    """
 
     at_least_s: float
     at_most_s: float

@@ -1,0 +1,159 @@
+"""Checks for the symptoms of sick clusters: views, masters, processes, memory, speed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from rig.analysis.analyse import Analysis
+from rig.analysis.checks.check import Answer, Check, evidence
+from rig.analysis.decision import Recovery
+from rig.analysis.symptoms.lasting import Lasting
+from rig.analysis.symptoms.processes import SPINNING
+from rig.analysis.symptoms.speed import calm_windows, slower
+from rig.analysis.symptoms.stale import growing, too_long
+
+
+def _lasting(which: Callable[[Analysis], Lasting], wrong: str, right: str) -> Callable[[Analysis], Answer]:
+    def check(analysis: Analysis) -> Answer:
+        lasting = which(analysis)
+        if lasting.found:
+            lines = [f"{one.text}, from {one.from_t:.1f} to {one.to_t:.1f} s at least" for one in lasting.found]
+            return Answer("fail", f"{wrong}, {len(lines)} times", evidence(lines))
+        if not lasting.judged:
+            return Answer("not-exercised", "it was never calm for long enough to tell")
+        return Answer("pass", f"{right}, {lasting.calm.grace_s:.1f} s after each fault and later")
+
+    return check
+
+
+def no_endless_election(analysis: Analysis) -> Answer:
+    watch = analysis.watch.elections
+    endless = watch.endless()
+    if endless:
+        return Answer("fail", "elections without end in calm weather", evidence(endless))
+    if not watch.judged:
+        return Answer("not-exercised", "no master was seen, or it was never calm for long enough to tell")
+    return Answer("pass", "no run of elections in calm weather")
+
+
+def nobody_else_died(analysis: Analysis) -> Answer:
+    watch = analysis.watch.processes
+    died = watch.died(analysis.faults)
+    if died:
+        return Answer("fail", f"exo died {len(died)} times where no fault had struck", evidence(died))
+    if not watch.pairs():
+        return Answer("not-exercised", "processes were not looked at twice")
+    return Answer("pass", f"each of {watch.pairs()} looks found the main process that it should")
+
+
+def nothing_left_behind(analysis: Analysis) -> Answer:
+    watch = analysis.watch.processes
+    left = watch.left_behind()
+    if left:
+        return Answer("fail", "processes were left behind by a main process that is gone", evidence(left))
+    if not watch.pairs():
+        return Answer("not-exercised", "processes were not looked at")
+    return Answer("pass", "no process was left behind")
+
+
+def idle_is_idle(analysis: Analysis) -> Answer:
+    shares = analysis.watch.processes.idle_shares()
+    busy = [
+        f"{node}: {share * 100:.0f} % of a core with nothing to do"
+        for node, share in shares.items()
+        if share > SPINNING
+    ]
+    if busy:
+        return Answer("fail", "the target spins while it is idle", evidence(busy))
+    if not shares:
+        return Answer("not-exercised", "the target was not looked at while it was idle")
+    return Answer("pass", f"at most {max(shares.values()) * 100:.0f} % of a core while idle")
+
+
+def memory_given_back(analysis: Analysis) -> Answer:
+    watch = analysis.watch.memory
+    kept = watch.kept_back()
+    if kept:
+        return Answer("fail", "memory was not given back", evidence(kept))
+    if not watch.compared():
+        return Answer("not-exercised", "no node was seen twice with the same models")
+    return Answer("pass", f"as much free as before on each of {watch.compared()} nodes with the same models")
+
+
+def speed_is_back(analysis: Analysis) -> Answer:
+    watch = analysis.watch
+    windows = calm_windows(analysis.baseline, analysis.faults, analysis.recoveries, watch.load_end_t)
+    found, compared = slower(watch.speed, windows)
+    if found:
+        return Answer("fail", "models stayed slower than before", evidence([one.text for one in found]))
+    if not compared:
+        return Answer("not-exercised", "no calm time after a fault had enough requests to compare")
+    return Answer("pass", f"back to its level in {compared} calm times")
+
+
+def no_zombie(analysis: Analysis) -> Answer:
+    """Listed as ready by the master while nothing that was sent to the model was served."""
+    stranded = analysis.watch.views.stranded.found
+    lines = [f"{one.text}, from {one.from_t:.1f} to {one.to_t:.1f} s at least" for one in stranded]
+    lines += [_dead(recovery) for recovery in analysis.recoveries if _is_dead(recovery)]
+    if lines:
+        return Answer("fail", "an instance is listed that serves nothing", evidence(lines))
+    if not analysis.recoveries and not analysis.watch.views.stranded.judged:
+        return Answer("not-exercised", "no fault took effect")
+    return Answer("pass", "every instance that stayed listed served")
+
+
+def _is_dead(recovery: Recovery) -> bool:
+    return recovery.recovery_class == "not recovered" and recovery.group == "survived"
+
+
+def _dead(recovery: Recovery) -> str:
+    return (
+        f"fault {recovery.fault}, {recovery.model}: {recovery.instance_before or 'its instance'} stayed listed, and "
+        f"{recovery.failures} requests failed up to {recovery.until_t:.1f} s"
+    )
+
+
+def catches_up(analysis: Analysis) -> Answer:
+    settings, rejoins = analysis.settings, analysis.rejoins
+    if not any(rejoins.values()):
+        return Answer("not-exercised", "no node was restarted")
+    long = too_long(rejoins, settings.pace, settings.settle_s, analysis.end_t)
+    grown = growing(rejoins, settings.pace, analysis.end_t)
+    lines = [*long, *([grown] if grown else [])]
+    if lines:
+        return Answer("fail", "restarted nodes show an old state for too long", evidence(lines))
+    took = [window.to_t - window.from_t for windows in rejoins.values() for window in windows]
+    return Answer("pass", f"caught up after at most {max(took):.1f} s")
+
+
+def _views(analysis: Analysis) -> Lasting:
+    return analysis.watch.views.disagreeing
+
+
+def _ghosts(analysis: Analysis) -> Lasting:
+    return analysis.watch.views.ghosts
+
+
+def _masters(analysis: Analysis) -> Lasting:
+    return analysis.watch.views.masters
+
+
+CHECKS: Final[Sequence[Check]] = [
+    Check(
+        "views-agree",
+        "nodes agree on nodes, instances and deployments",
+        _lasting(_views, "views disagree", "views agree"),
+    ),
+    Check("one-master", "one node is master", _lasting(_masters, "too many masters, or none", "one master")),
+    Check("no-ghost", "no node is listed that is gone", _lasting(_ghosts, "ghosts are listed", "no ghost")),
+    Check("no-zombie", "no instance is listed that serves nothing", no_zombie),
+    Check("no-endless-election", "elections come to an end", no_endless_election),
+    Check("nobody-else-died", "exo dies nowhere but where a fault struck", nobody_else_died),
+    Check("nothing-left-behind", "no process outlives its main process", nothing_left_behind),
+    Check("idle-is-idle", "no process spins while there is nothing to do", idle_is_idle),
+    Check("memory-given-back", "memory is given back", memory_given_back),
+    Check("speed-is-back", "speed comes back to its level after each fault", speed_is_back),
+    Check("catches-up", "a restarted node catches up soon, and does not take ever longer", catches_up),
+]

@@ -1,0 +1,24 @@
+"""When a node's exo stood still or was cut off, so that what it did late says nothing. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rig.analysis.faults import Fault, in_force
+from rig.analysis.keeper.moments import Span
+
+
+@dataclass(frozen=True)
+class Disturbances:
+    faults: Sequence[Fault]
+
+    def standing_still(self, node: str, first: Span, second: Span) -> bool:
+        """Whether a fault was in force on the node's process at some time from the first moment to the second."""
+        from_t = first.after_t if math.isfinite(first.after_t) else -math.inf
+        to_t = second.by_t
+        return any(
+            node in fault.processes_hit and fault.struck_t is not None and in_force(fault).meets(from_t, to_t)
+            for fault in self.faults
+        )

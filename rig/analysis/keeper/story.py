@@ -1,0 +1,178 @@
+"""The lives of instances and deployments in one session, out of its entries. Pure.
+
+Whose an instance is: the keeper's, when a deployment names it after it was made; somebody's by hand, when the journal
+has the call that asked for it; carried, when the session began with it; otherwise it is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from rig.analysis.keeper.chronicle import CHANGES, Chronicle, Entry
+from rig.journal.records import ApiCall
+
+Whose: TypeAlias = Literal["keeper", "hand", "carried", "unknown"]
+_SERVING: Final = frozenset({"RunnerReady", "RunnerRunning"})
+
+
+@dataclass(slots=True, eq=False)
+class Life:
+    """One instance. `made` is None for one that was carried over; `ready` None: not yet, or not known (`carried`)."""
+
+    id: str
+    model: str
+    runners: frozenset[str]
+    made: Entry | None
+    deployment: str | None = None
+    whose: Whose = "unknown"
+    ready: Entry | None = None
+    was_ready: bool = False
+    gone: Entry | None = None
+
+    def alive_at(self, order: int) -> bool:
+        return (self.made is None or self.made.order <= order) and (self.gone is None or self.gone.order > order)
+
+
+@dataclass(slots=True, eq=False)
+class Deployed:
+    """One deployment. `made` is None for one that was carried over."""
+
+    id: str
+    model: str
+    made: Entry | None
+    min_nodes: int | None = None
+    error: str | None = None  # the reason that stands, as the session goes on
+    gone: Entry | None = None
+    refusals: list[tuple[Entry, str]] = field(default_factory=list[tuple[Entry, str]])
+    placements: list[Life] = field(default_factory=list[Life])
+
+    def stands_at(self, order: int) -> bool:
+        return (self.made is None or self.made.order <= order) and (self.gone is None or self.gone.order > order)
+
+
+@dataclass
+class Story:
+    chronicle: Chronicle
+    lives: dict[str, Life] = field(default_factory=dict[str, Life])
+    deployments: dict[str, Deployed] = field(default_factory=dict[str, Deployed])
+    changes: list[Entry] = field(default_factory=list[Entry])
+
+    def of_model(self, model: str) -> list[Life]:
+        return [life for life in self.lives.values() if life.model == model]
+
+    def deployed_at(self, model: str, order: int) -> Deployed | None:
+        return next((d for d in self.deployments.values() if d.model == model and d.stands_at(order)), None)
+
+    def placements(self) -> list[Life]:
+        """The keeper's, in their order."""
+        made = [(life.made.order, life) for life in self.lives.values() if life.made and life.whose == "keeper"]
+        return [life for _, life in sorted(made, key=lambda item: item[0])]
+
+
+def tell(chronicle: Chronicle, calls: Sequence[ApiCall], hand_s: float) -> Story:
+    """`calls` are the rig's own, `hand_s` within how long an instance asked for by hand appears."""
+    story = Story(chronicle)
+    runner_of: dict[str, Life] = {}
+    status: dict[str, str] = {}
+    for entry in chronicle.entries:
+        match entry.name:
+            case "StateCarried":
+                _carry(story, entry, runner_of, status)
+            case "InstanceCreated":
+                life = _life(str(entry.get("instance")), entry.data, entry)
+                story.lives[life.id] = life
+                runner_of |= dict.fromkeys(life.runners, life)
+            case "InstanceDeleted":
+                gone = story.lives.get(str(entry.get("instance")))
+                if gone is not None and gone.gone is None:
+                    gone.gone = entry
+            case "RunnerStatusUpdated":
+                _runner(entry, runner_of, status)
+            case name if name in CHANGES:
+                story.changes.append(entry)
+            case name if name.startswith("Deployment"):
+                _deployment(story, entry)
+            case _:
+                pass
+    for life in story.lives.values():
+        _by_hand(life, calls, hand_s)
+    return story
+
+
+def _carry(story: Story, entry: Entry, runner_of: dict[str, Life], status: dict[str, str]) -> None:
+    status.update({str(name): str(value) for name, value in _mapping(entry.data.get("runners")).items()})
+    for name, item in _mapping(entry.data.get("instances")).items():
+        life = _life(name, _mapping(item), None)
+        life.whose = "carried"
+        life.was_ready = bool(life.runners) and all(status.get(runner) in _SERVING for runner in life.runners)
+        story.lives[name] = life
+        runner_of |= dict.fromkeys(life.runners, life)
+    for name, item in _mapping(entry.data.get("deployments")).items():
+        data = _mapping(item)
+        deployed = _deployed(name, data, None)
+        deployed.error = data.get("error")
+        story.deployments[name] = deployed
+        held = story.lives.get(str(data.get("instance")))
+        if held is not None:
+            held.deployment = name
+
+
+def _runner(entry: Entry, runner_of: dict[str, Life], status: dict[str, str]) -> None:
+    runner = str(entry.get("runner"))
+    status[runner] = str(entry.get("status"))
+    life = runner_of.get(runner)
+    if life is None or life.was_ready or not life.runners:
+        return
+    if all(status.get(one) in _SERVING for one in life.runners):
+        life.ready, life.was_ready = entry, True
+
+
+def _deployment(story: Story, entry: Entry) -> None:
+    name, instance = str(entry.get("deployment")), entry.get("instance")
+    deployed = story.deployments.get(name)
+    if entry.name == "DeploymentCreated":
+        story.deployments[name] = _deployed(name, entry.data, entry)
+        return
+    if deployed is None:
+        return
+    if entry.name == "DeploymentDeleted":
+        deployed.gone = deployed.gone or entry
+    elif (error := entry.get("error")) is not None:
+        deployed.refusals.append((entry, error))
+        deployed.error = error
+    elif instance is not None and instance in story.lives:
+        life = story.lives[instance]
+        deployed.error = None
+        if life.made is not None:
+            life.deployment, life.whose = name, "keeper"
+            deployed.placements.append(life)
+
+
+def _by_hand(life: Life, calls: Sequence[ApiCall], hand_s: float) -> None:
+    """An adopted instance is named by a deployment as well: a call for it that fits goes before."""
+    if life.made is None:
+        return
+    span = life.made.span
+    for call in calls:
+        asked = call.what == "place" and call.model == life.model
+        if asked and call.asked_t <= span.by_t and span.after_t <= call.t + hand_s:
+            sure = life.whose != "keeper" or life.id == call.subject
+            if sure:
+                life.whose = "hand"
+                return
+
+
+def _life(name: str, data: dict[str, Any], made: Entry | None) -> Life:
+    runners = _mapping(data.get("runners"))
+    return Life(name, str(data.get("model")), frozenset(str(runner) for runner in runners.values()), made)
+
+
+def _deployed(name: str, data: dict[str, Any], made: Entry | None) -> Deployed:
+    least = data.get("min_nodes")
+    return Deployed(name, str(data.get("model")), made, least if isinstance(least, int) else None)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

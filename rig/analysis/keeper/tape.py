@@ -1,0 +1,42 @@
+"""Everything about the keeper that the records of a run hold, taken in one by one; stories when they have ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from rig.analysis.keeper.eventlog import EventLogs
+from rig.analysis.keeper.reigns import Reigns
+from rig.analysis.keeper.rules import IN_FLIGHT_S, Rules
+from rig.analysis.keeper.story import Story, tell
+from rig.analysis.keeper.viewlog import ViewLogs
+from rig.journal.records import AnyRecord, ApiCall
+
+MAX_CALLS: Final = 2000
+
+
+@dataclass
+class KeeperTape:
+    rules: Rules
+    reigns: Reigns = field(default_factory=Reigns)
+    calls: list[ApiCall] = field(default_factory=list[ApiCall])
+    end_t: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.events = EventLogs(self.reigns)
+        self.views = ViewLogs(self.reigns)
+
+    def feed(self, record: AnyRecord) -> None:
+        self.end_t = max(self.end_t, record.t)
+        self.reigns.feed(record)
+        self.events.feed(record)
+        self.views.feed(record)
+        if isinstance(record, ApiCall) and len(self.calls) < MAX_CALLS:
+            self.calls.append(record)
+
+    def stories(self) -> list[Story]:
+        """Sessions by their logs first, then reigns by views where no log was read. May be asked for at any time."""
+        period_s, hand_s = self.rules.report_s, self.rules.scaled(IN_FLIGHT_S)
+        read = self.events.chronicles(period_s)
+        seen = self.views.chronicles(self.events.reigns_read(), period_s, self.end_t)
+        return [tell(chronicle, self.calls, hand_s) for chronicle in (*read, *seen)]

@@ -1,0 +1,153 @@
+"""What happened under a reign by the views of the reigning master alone, for when its event log was not read. Pure.
+
+Entries have the names of the event log's. Within one poll the kindest order is taken: what went, went first. What came
+and went between two polls is not in it, so nothing can be proved kept from this, only broken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from rig.analysis.keeper.chronicle import Chronicle, Entry
+from rig.analysis.keeper.moments import Span
+from rig.analysis.keeper.reigns import Reign, Reigns
+from rig.journal.records import AnyRecord, ViewChanged
+
+MAX_ENTRIES: Final = 50_000
+_FACETS: Final = frozenset({"instances", "runners", "deployments", "nodes", "links"})
+_SERVING: Final = frozenset({"RunnerReady", "RunnerRunning"})
+
+
+@dataclass
+class _Account:
+    reign: Reign
+    entries: list[Entry] = field(default_factory=list[Entry])
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    end_t: float = 0.0
+
+
+@dataclass
+class ViewLogs:
+    """A reducer over records, in their order."""
+
+    reigns: Reigns
+    _accounts: list[_Account] = field(default_factory=list[_Account])
+    _held: int = 0
+    _latest: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
+
+    def feed(self, record: AnyRecord) -> None:
+        if not isinstance(record, ViewChanged) or record.facet not in _FACETS:
+            return
+        value = _settled(record.value) if record.facet == "runners" else record.value
+        key = (record.node, record.facet)
+        if self._latest.get(key) == value:
+            return
+        reign = self.reigns.current(record.node)
+        if reign is None or record.since_t is None or not reign.surely(record.since_t):
+            self._latest[key] = value
+            return
+        account = self._account(reign)
+        self._latest[key] = value
+        before = account.values.get(record.facet)
+        account.values[record.facet] = value
+        account.end_t = record.t
+        for name, data in _told(record.facet, before, value):
+            if self._held < MAX_ENTRIES:
+                self._held += 1
+                span = Span(record.since_t, record.t)
+                account.entries.append(Entry(len(account.entries), name, data, span))
+
+    def chronicles(self, without: list[Reign], period_s: float, end_t: float) -> list[Chronicle]:
+        """Of the reigns of which no log was read."""
+        return [
+            Chronicle(
+                node=account.reign.node,
+                node_id=account.reign.node_id,
+                session=f"{account.reign.node} at {account.reign.from_t:.1f} s",
+                exact=False,
+                begun=Span(account.reign.from_t - account.reign.error_s, account.reign.from_t + account.reign.error_s),
+                entries=account.entries,
+                end=_end(account, end_t),
+                period_s=period_s,
+            )
+            for account in self._accounts
+            if not any(account.reign is other for other in without)
+        ]
+
+    def _account(self, reign: Reign) -> _Account:
+        """A reign begins with what the node's views showed last: that is carried over, not made under it."""
+        if self._accounts and self._accounts[-1].reign is reign:
+            return self._accounts[-1]
+        found = next((account for account in self._accounts if account.reign is reign), None)
+        if found is None:
+            found = _Account(reign)
+            found.values = {f: value for (node, f), value in self._latest.items() if node == reign.node}
+            carried: dict[str, Any] = {
+                key: found.values.get(key) or {} for key in ("instances", "deployments", "runners")
+            }
+            found.entries.append(Entry(0, "StateCarried", carried, Span(reign.from_t - reign.error_s, reign.from_t)))
+            self._accounts.append(found)
+        return found
+
+
+def _end(account: _Account, end_t: float) -> Entry:
+    t = min(account.reign.to_t, end_t)
+    return Entry(len(account.entries), "end", {}, Span(account.end_t, max(t, account.end_t)))
+
+
+def _told(facet: str, before: Any, after: Any) -> list[tuple[str, dict[str, Any]]]:
+    """What a change of a facet says, in the words of the event log."""
+    match facet:
+        case "instances":
+            return _instances(_mapping(before), _mapping(after))
+        case "runners":
+            old, new = _mapping(before), _mapping(after)
+            changed = [name for name, status in new.items() if old.get(name) != status]
+            return [("RunnerStatusUpdated", {"runner": name, "status": new[name]}) for name in changed]
+        case "deployments":
+            return _deployments(_mapping(before), _mapping(after))
+        case "nodes":
+            old_ids, new_ids = set(_sequence(before)), set(_sequence(after))
+            gone = [("NodeTimedOut", {"node": node}) for node in sorted(old_ids - new_ids)]
+            return gone + [("NodeReported", {"node": node}) for node in sorted(new_ids - old_ids)]
+        case _:
+            old_links = {tuple(_sequence(link)) for link in _sequence(before)}
+            new_links = {tuple(_sequence(link)) for link in _sequence(after)}
+            gone = [("TopologyEdgeDeleted", {"link": str(link)}) for link in sorted(old_links - new_links)]
+            return gone + [("TopologyEdgeCreated", {"link": str(link)}) for link in sorted(new_links - old_links)]
+
+
+def _instances(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    gone = [("InstanceDeleted", {"instance": name}) for name in old if name not in new]
+    return gone + [
+        ("InstanceCreated", {"instance": name, **_mapping(item)}) for name, item in new.items() if name not in old
+    ]
+
+
+def _deployments(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("DeploymentDeleted", {"deployment": name}) for name in old if name not in new
+    ]
+    for name, item in new.items():
+        now, was = _mapping(item), _mapping(old.get(name))
+        if name not in old:
+            told.append(("DeploymentCreated", {"deployment": name, **now, "instance": None, "error": None}))
+        if now.get("instance") and now.get("instance") != was.get("instance"):
+            told.append(("DeploymentPlaced", {"deployment": name, "instance": now["instance"]}))
+        if now.get("error") and now.get("error") != was.get("error"):
+            told.append(("DeploymentPlacementFailed", {"deployment": name, "error": now["error"]}))
+    return told
+
+
+def _settled(value: Any) -> dict[str, Any]:
+    """A runner changes between ready and running at each request: both are ready here."""
+    return {name: "RunnerReady" if status in _SERVING else status for name, status in _mapping(value).items()}
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _sequence(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -1,0 +1,48 @@
+"""Since when nothing has disturbed the cluster: no fault in force, nothing healed or restarted for a grace."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+
+from rig.journal.records import AnyRecord, FaultChanged, PhaseStarted, Unwedged
+
+GRACE_S: Final = 60.0
+"""At pace 1. A silent node is dropped after 33 to 40 s, its instances after 50; links are there 22 s after a start."""
+LEAST_GRACE_S: Final = 4.0
+"""At any pace: polls and a busy machine take their time."""
+_OVER: Final = frozenset({"healed", "skipped", "ineffective"})
+
+
+@dataclass
+class Calm:
+    """`since_t` is infinite while a fault is in force, and before the load has begun."""
+
+    pace: float
+    since_t: float = math.inf
+    _open: set[int] = field(default_factory=set[int])
+
+    @property
+    def grace_s(self) -> float:
+        return max(GRACE_S / self.pace, LEAST_GRACE_S)
+
+    def feed(self, record: AnyRecord) -> None:
+        match record:
+            case PhaseStarted(phase="baseline" | "faults" | "warmup") if math.isinf(self.since_t) and not self._open:
+                self.since_t = record.t
+            case FaultChanged(state="leased" | "struck" | "holding" | "invalid" | "unhealed"):
+                self._open.add(record.fault)
+                self.since_t = math.inf
+            case FaultChanged() if record.state in _OVER:
+                if record.fault in self._open:
+                    self._open.discard(record.fault)
+                    self.since_t = math.inf if self._open else max(record.at_t, record.t)
+            case Unwedged():
+                self.since_t = math.inf if self._open else record.t
+            case _:
+                pass
+
+    def lasting(self, from_t: float, now: float) -> float:
+        """How long something that began at `from_t` has lasted beyond the grace; 0 while it may be a fault's doing."""
+        return max(0.0, now - max(from_t, self.since_t) - self.grace_s)

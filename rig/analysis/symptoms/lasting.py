@@ -1,0 +1,53 @@
+"""A condition that may hold for a while, and must not hold for longer than the grace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from rig.analysis.symptoms.calm import Calm
+
+MAX_KEPT: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Lasted:
+    from_t: float
+    to_t: float
+    text: str
+
+
+@dataclass
+class Lasting:
+    """Tell it, whenever it may have changed, whether the condition holds, and in which words; and before any strike.
+
+    `judged` counts the looks at which it was calm for long enough to say that it did not hold.
+    """
+
+    calm: Calm
+    judged: int = 0
+    found: list[Lasted] = field(default_factory=list[Lasted])
+    _since: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
+
+    def tell(self, now: float, holds: dict[str, str]) -> None:
+        """`holds`: what holds now, key → words."""
+        self.look(now)
+        for key in [key for key in self._since if key not in holds]:
+            del self._since[key]
+        for key, text in holds.items():
+            since_t = self._since[key][0] if key in self._since else now
+            self._since[key] = (since_t, text)
+
+    def look(self, now: float) -> None:
+        """Time has passed: note what has lasted too long by now (each once)."""
+        if not self._since and self.calm.lasting(0.0, now) > 0.0:
+            self.judged += 1
+        for since_t, text in self._since.values():
+            if self.calm.lasting(since_t, now) <= 0.0:
+                continue
+            index = next((i for i, one in enumerate(self.found) if one.from_t == since_t and one.text == text), None)
+            one = Lasted(since_t, now, text)
+            if index is not None:
+                self.found[index] = one
+            elif len(self.found) < MAX_KEPT:
+                self.found.append(one)

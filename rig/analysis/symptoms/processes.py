@@ -1,0 +1,76 @@
+"""The target's processes on each node, as they were found around each fault: who died, what was left, who spins."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from rig.analysis.faults import CRASHES, Fault
+from rig.journal.records import AnyRecord, NodeProcesses, Unwedged
+
+MAX_SAMPLES: Final = 20_000
+SPINNING: Final = 0.6
+"""Of one core, by a main process that has nothing to do."""
+
+
+@dataclass
+class ProcessWatch:
+    samples: dict[str, list[NodeProcesses]] = field(default_factory=dict[str, "list[NodeProcesses]"])
+    unwedged: list[Unwedged] = field(default_factory=list[Unwedged])
+    _count: int = 0
+
+    def feed(self, record: AnyRecord) -> None:
+        if isinstance(record, NodeProcesses) and self._count < MAX_SAMPLES:
+            self._count += 1
+            self.samples.setdefault(record.node, []).append(record)
+        elif isinstance(record, Unwedged) and len(self.unwedged) < MAX_SAMPLES:
+            self.unwedged.append(record)
+
+    def pairs(self) -> int:
+        return sum(max(len(samples) - 1, 0) for samples in self.samples.values())
+
+    def died(self, faults: Sequence[Fault]) -> list[str]:
+        """Main processes that were gone or another one, with nothing of the rig's to explain it."""
+        return [
+            f"{node}: the main process of {first.t:.1f} s ({first.main}) was "
+            f"{'gone' if second.main is None else 'another'} at {second.t:.1f} s, {second.when}"
+            for node, samples in self.samples.items()
+            for first, second in itertools.pairwise(samples)
+            if first.main is not None
+            and second.main != first.main
+            and not self._explained(faults, node, first.t, second.t)
+        ]
+
+    def left_behind(self) -> list[str]:
+        return [
+            f"{node}: {sample.orphans} processes of a main process that is gone, at {sample.t:.1f} s, {sample.when}"
+            for node, samples in self.samples.items()
+            for sample in samples
+            if sample.orphans and not sample.when.startswith("after")
+        ]
+
+    def idle_shares(self) -> dict[str, float]:
+        """By node: CPU of the main process per second, between the looks at an idle target."""
+        found: dict[str, float] = {}
+        for node, samples in self.samples.items():
+            idle = [sample for sample in samples if sample.when == "idle" and sample.cpu_s is not None]
+            if len(idle) >= 2 and idle[0].main == idle[-1].main and idle[-1].node_t > idle[0].node_t:
+                used_s = (idle[-1].cpu_s or 0.0) - (idle[0].cpu_s or 0.0)
+                found[node] = used_s / (idle[-1].node_t - idle[0].node_t)
+        return found
+
+    def _explained(self, faults: Sequence[Fault], node: str, from_t: float, to_t: float) -> bool:
+        struck = any(
+            fault.kind in CRASHES
+            and node in fault.processes_hit
+            and fault.opened_t <= to_t
+            and _closed(fault) >= from_t
+            for fault in faults
+        )
+        return struck or any(u.node == node and u.started_t <= to_t and u.t >= from_t for u in self.unwedged)
+
+
+def _closed(fault: Fault) -> float:
+    return float("inf") if fault.closed_t is None else fault.closed_t

@@ -1,0 +1,123 @@
+"""Views that disagree, ghosts, instances on nodes that are gone, masters too many or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from rig.analysis.keeper.reigns import Reigns
+from rig.analysis.symptoms.calm import Calm
+from rig.analysis.symptoms.lasting import Lasting
+from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, Own, Reachability, ViewChanged
+
+_WATCHED: Final = frozenset({"nodes", "instances", "deployments", "node_id"})
+_COMPARED: Final = ("nodes", "instances", "deployments")
+
+
+@dataclass
+class ViewWatch:
+    """`calm` and `reigns` take in each record before this does."""
+
+    calm: Calm
+    reigns: Reigns
+    _facets: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
+    _down: set[str] = field(default_factory=set[str])
+    _owner: dict[str, str] = field(default_factory=dict[str, str])  # node id → inventory node, ever seen
+    _claimed: bool = False
+
+    def __post_init__(self) -> None:
+        self.disagreeing = Lasting(self.calm)
+        self.ghosts = Lasting(self.calm)
+        self.stranded = Lasting(self.calm)
+        self.masters = Lasting(self.calm)
+
+    def feed(self, record: AnyRecord) -> None:
+        match record:
+            case Reachability():
+                (self._down.discard if record.reachable else self._down.add)(record.node)
+            case ViewChanged() if record.facet in _WATCHED:
+                if record.facet == "node_id":
+                    self._owner[str(record.value)] = record.node
+                value = record.value
+                if record.facet in ("instances", "deployments") and isinstance(value, dict):
+                    value = cast("dict[str, Any]", value)
+                self._facets[record.node, record.facet] = value
+            case MasterSeen():
+                self._claimed = True
+            case FaultChanged():
+                pass
+            case Own():
+                self._look(record.t)
+                return
+            case _:
+                return
+        self._judge(record.t)
+
+    def _look(self, now: float) -> None:
+        """Nothing has changed; time has passed."""
+        for lasting in (self.disagreeing, self.ghosts, self.stranded, self.masters):
+            lasting.look(now)
+
+    def finish(self, end_t: float) -> None:
+        """Up to the end of the observation."""
+        self._look(end_t)
+
+    def _judge(self, now: float) -> None:
+        answering = sorted({node for node, _ in self._facets} - self._down)
+        self.disagreeing.tell(now, self._disagreements(answering))
+        master = self._master(answering)
+        if master is not None:
+            self.ghosts.tell(now, self._ghosts(master))
+            self.stranded.tell(now, self._stranded(master))
+        if self._claimed:
+            self.masters.tell(now, self._odd_masters(answering))
+
+    def _disagreements(self, answering: list[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for facet in _COMPARED:
+            known = {node: _ids(self._facets[node, facet]) for node in answering if (node, facet) in self._facets}
+            if len(set(known.values())) > 1:
+                told = "; ".join(f"{node} lists {len(ids)}" for node, ids in known.items())
+                found[facet] = f"views of {facet} differ: {told}"
+        return found
+
+    def _master(self, answering: list[str]) -> str | None:
+        claims = [node for node in answering if self.reigns.current(node) is not None]
+        return claims[0] if len(claims) == 1 else None
+
+    def _ghosts(self, master: str) -> dict[str, str]:
+        listed = _ids(self._facets.get((master, "nodes")))
+        current = {self._facets.get((node, "node_id")) for node in {node for node, _ in self._facets}}
+        return {
+            name: f"{master} lists {name}, an id that {self._owner[name]} no longer has"
+            for name in listed
+            if name in self._owner and name not in current
+        }
+
+    def _stranded(self, master: str) -> dict[str, str]:
+        nodes = set(_ids(self._facets.get((master, "nodes"))))
+        found: dict[str, str] = {}
+        for name, item in _mapping(self._facets.get((master, "instances"))).items():
+            away = sorted(set(_mapping(_mapping(item).get("runners"))) - nodes)
+            if away and nodes:
+                model = _mapping(item).get("model")
+                found[name] = (
+                    f"{master} lists {name} of {model} with a runner on {', '.join(away)}, which it does not list"
+                )
+        return found
+
+    def _odd_masters(self, answering: list[str]) -> dict[str, str]:
+        claims = [node for node in answering if self.reigns.current(node) is not None]
+        if len(claims) > 1:
+            return {"many": f"{', '.join(claims)} each claim to be master"}
+        return {} if claims else {"none": "no node that answers claims to be master"}
+
+
+def _ids(value: Any) -> tuple[str, ...]:
+    if isinstance(value, dict):
+        return tuple(sorted(cast("dict[str, Any]", value)))
+    return tuple(str(item) for item in cast("list[Any]", value)) if isinstance(value, list) else ()
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,100 @@
+"""All that is watched for beside requests and recoveries, record by record; each reducer sees only its own kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from rig.analysis.keeper.rules import Rules
+from rig.analysis.keeper.story import Story
+from rig.analysis.keeper.tape import KeeperTape
+from rig.analysis.symptoms.calm import Calm
+from rig.analysis.symptoms.elections import ElectionWatch
+from rig.analysis.symptoms.memory import MemoryWatch
+from rig.analysis.symptoms.processes import ProcessWatch
+from rig.analysis.symptoms.speed import SpeedWatch
+from rig.analysis.symptoms.views import ViewWatch
+from rig.journal.records import (
+    AnyRecord,
+    ApiCall,
+    EventLogRead,
+    EventSeen,
+    Expected,
+    FaultChanged,
+    MasterSeen,
+    NodeMemory,
+    NodeProcesses,
+    Own,
+    PhaseStarted,
+    Reachability,
+    RequestEnded,
+    RequestStarted,
+    Unwedged,
+    ViewChanged,
+)
+
+MAX_EXPECTED: Final = 2000
+Feed = Callable[[AnyRecord], None]
+
+
+@dataclass
+class Watch:
+    """`pace` and `embedded` are the run's. `stories` and `load_end_t` are there once `finish` was called."""
+
+    pace: float
+    embedded: bool
+    expected: list[Expected] = field(default_factory=list[Expected])
+    stories: list[Story] = field(default_factory=list[Story])
+    load_end_t: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.rules = Rules(self.pace)
+        self.keeper = KeeperTape(self.rules)
+        self.calm = Calm(self.pace)
+        self.views = ViewWatch(self.calm, self.keeper.reigns)
+        self.elections = ElectionWatch(self.calm)
+        self.processes = ProcessWatch()
+        self.memory = MemoryWatch(own_word=not self.embedded)
+        self.speed = SpeedWatch()
+        self._drained = False
+        state: list[Feed] = [self.keeper.feed, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]
+        self._routes: dict[type, list[Feed]] = {
+            RequestStarted: [self.speed.feed],
+            RequestEnded: [self.speed.feed],
+            Own: [self.speed.feed, self.views.feed, self.elections.feed],
+            ViewChanged: [self.keeper.feed, self.views.feed, self.memory.feed],
+            Reachability: [self.views.feed],
+            MasterSeen: state,
+            FaultChanged: state,
+            PhaseStarted: [self.calm.feed, self.memory.feed, self._phase],
+            Unwedged: [self.calm.feed, self.processes.feed],
+            EventSeen: [self.keeper.feed],
+            EventLogRead: [self.keeper.feed],
+            ApiCall: [self.keeper.feed],
+            NodeMemory: [self.memory.feed],
+            NodeProcesses: [self.processes.feed, self.memory.feed],
+            Expected: [self._expect],
+        }
+
+    def feed(self, record: AnyRecord) -> None:
+        for feed in self._routes.get(type(record), ()):
+            feed(record)
+        if not self._drained:
+            self.load_end_t = record.t
+
+    def finish(self, end_t: float) -> None:
+        """No record follows."""
+        if not self._drained:
+            self.views.finish(end_t)
+        self.keeper.end_t = max(self.keeper.end_t, end_t)
+        self.stories = self.keeper.stories()
+
+    def _phase(self, record: AnyRecord) -> None:
+        if isinstance(record, PhaseStarted) and record.phase in ("drain", "end") and not self._drained:
+            self._drained = True
+            self.views.finish(record.t)
+
+    def _expect(self, record: AnyRecord) -> None:
+        if isinstance(record, Expected) and len(self.expected) < MAX_EXPECTED:
+            self.expected.append(record)
