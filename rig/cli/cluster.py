@@ -31,6 +31,7 @@ from rig.embedded.cluster import (
     spawn_supervisor,
     start_cluster,
 )
+from rig.embedded.hosts.pids import NodePids
 from rig.embedded.machine.ask import ask
 from rig.embedded.prepare import INERT_COMMANDS, prepare, read_layout
 from rig.embedded.reap import reap
@@ -99,12 +100,13 @@ def status(*, folder: Path | None, as_json: bool) -> int:
         return EXIT_UNKNOWN
     layout = read_layout(folder)
     own = load_own_inventory(folder)
+    pids = NodePids(layout)
     state = msgspec.json.decode(state_path(folder).read_bytes(), type=SupervisorState)
     nodes = [
         {
             "node": name,
             "api": node.api,
-            "main": _main_state(Path(node.exo.pid_path)),
+            "main": _main_state(pids, name, Path(node.exo.pid_path)),
             "filter_rules": _filter_rules(f"{layout.sockets}/{index}/control"),
         }
         for index, (name, node) in enumerate(own.nodes.items(), start=1)
@@ -207,14 +209,15 @@ def _print_up(own: Inventory, folder: Path, *, as_json: bool) -> None:
         return
     for name, node in own.nodes.items():
         key = folder / "keys" / "client"
-        print(f"{name}  {node.api}  ssh -i {key} -p {node.ssh.port} rig@127.0.0.1")
+        print(f"{name}  {node.api}  ssh -i {key} -p {node.ssh.port} {node.ssh.user}@{node.ssh.host}")
     print(f"inventory  {inventory}")
     sys.stdout.flush()
 
 
-def _main_state(pid_path: Path) -> str:
+def _main_state(pids: NodePids, node: str, pid_path: Path) -> str:
     try:
-        return psutil.Process(int(pid_path.read_text())).status()
+        pid = pids.outside(node, int(pid_path.read_text()))
+        return "not running" if pid is None else psutil.Process(pid).status()
     except (OSError, ValueError, psutil.Error):
         return "not running"
 

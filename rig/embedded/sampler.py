@@ -22,6 +22,7 @@ from typing import TypeAlias
 import msgspec
 import psutil
 
+from rig.embedded.hosts.pids import NodePids
 from rig.embedded.machine.ask import ask
 from rig.embedded.prepare import ClusterLayout, read_layout
 from rig.embedded.reap import reap
@@ -81,8 +82,9 @@ STATES = {
 
 
 class _Watched:
-    def __init__(self, node: str, process: psutil.Process, role: str) -> None:
+    def __init__(self, node: str, process: psutil.Process, role: str, pid: int) -> None:
         self.node = node
+        self.pid = pid  # as the node knows it
         self.process = process
         self.role = role
         self.state = ""
@@ -93,6 +95,7 @@ class Sampler:
 
     def __init__(self, layout: ClusterLayout) -> None:
         self.layout = layout
+        self._pids = NodePids(layout)
         self.sessions: dict[int, str] = {}  # of every main process seen, by node
         self.watched: dict[int, _Watched] = {}
         self._networks: dict[str, tuple[list[str], bool]] = {}
@@ -126,7 +129,8 @@ class Sampler:
 
     def _find_processes(self) -> None:
         for node in self.layout.nodes:
-            pid = _read_pid(self.layout.node_folder(node) / "exo" / "exo.pid")
+            said = _read_pid(self.layout.node_folder(node) / "exo" / "exo.pid")
+            pid = None if said is None else self._pids.outside(node, said)
             if pid is not None and pid not in self.sessions and _session(pid) == pid:
                 self.sessions[pid] = node
         for pid in psutil.pids():
@@ -140,7 +144,7 @@ class Sampler:
             except psutil.Error:
                 continue
             if role != "forked":  # between fork and exec it still looks like its parent
-                self.watched[pid] = _Watched(node, process, role)
+                self.watched[pid] = _Watched(node, process, role, self._pids.on_node(pid))
 
     def _see_processes(self) -> None:
         for pid, watched in list(self.watched.items()):
@@ -151,7 +155,7 @@ class Sampler:
                     ProcessSeen(
                         t=time.monotonic(),
                         node=watched.node,
-                        pid=pid,
+                        pid=watched.pid,
                         start=watched.process.create_time(),
                         role=watched.role,
                         state=state,

@@ -48,10 +48,32 @@ FIELDS: dict[str, tuple[str, Callable[[Row], str]]] = {
 ALIASES = {"stat": "state", "args": "command", "%cpu": "pcpu", "cputime": "time", "vsize": "vsz", "tt": "tty"}
 
 
-class _Asked(NamedTuple):
-    fields: list[tuple[str, str]]  # (name, header)
-    pids: set[int] | None
-    width: int
+class _Asked:
+    """What the options ask for. `pids` None: of everybody."""
+
+    def __init__(self) -> None:
+        self.fields: list[tuple[str, str]] = []  # (name, header)
+        self.pids: set[int] | None = None
+        self.everybody = False
+        self.wide = 0
+
+    @property
+    def width(self) -> int:
+        """Of a line; 0: no limit."""
+        return WIDTH if self.wide == 0 else WIDE if self.wide == 1 else 0
+
+    def take(self, letter: str, value: str) -> None:
+        """One option. Raises ValueError for what BSD's ps has not, or is not emulated."""
+        if letter == "o":
+            self.fields += _fields(value)
+        elif letter == "p":
+            self.pids = (self.pids if self.pids is not None else set[int]()) | _pids(value)
+        elif letter == "w":
+            self.wide += 1
+        elif letter in FLAGS:
+            self.everybody = self.everybody or letter in "aAex"
+        else:
+            raise ValueError(f"illegal option -- {letter}")
 
 
 def ps(arguments: list[str]) -> Answer:
@@ -84,10 +106,7 @@ def _pad(word: str, width: int, name: str) -> str:
 
 
 def _parse(arguments: list[str]) -> _Asked:
-    """Raises ValueError for what BSD's ps has not, or is not emulated."""
-    fields: list[tuple[str, str]] = []
-    pids: set[int] | None = None
-    wide, everybody = 0, False
+    asked = _Asked()
     words = list(arguments)
     if words and not words[0].startswith("-"):
         words[0] = f"-{words[0]}"  # `ps ax`
@@ -100,24 +119,15 @@ def _parse(arguments: list[str]) -> _Asked:
         letters = word[1:]
         while letters:
             letter, letters = letters[0], letters[1:]
+            value = ""
             if letter in "op":
-                value = letters or (words.pop(0) if words else "")
-                letters = ""
-                if letter == "o":
-                    fields += _fields(value)
-                else:
-                    pids = _pids(value) if pids is None else pids | _pids(value)
-            elif letter == "w":
-                wide += 1
-            elif letter in FLAGS:
-                everybody = everybody or letter in "aAex"
-            else:
-                raise ValueError(f"illegal option -- {letter}")
-    if not fields:
-        fields = [(name, FIELDS[name][0]) for name in ("pid", "tty", "time", "command")]
-    if pids is None and not everybody:
-        pids = set()
-    return _Asked(fields, pids, WIDTH if wide == 0 else WIDE if wide == 1 else 0)
+                value, letters = letters or (words.pop(0) if words else ""), ""
+            asked.take(letter, value)
+    if not asked.fields:
+        asked.fields = [(name, FIELDS[name][0]) for name in ("pid", "tty", "time", "command")]
+    if asked.pids is None and not asked.everybody:
+        asked.pids = set()
+    return asked
 
 
 def _fields(value: str) -> list[tuple[str, str]]:

@@ -1,0 +1,62 @@
+"""A process of a node in namespaces has two pids: its own on the node, which exo, its pid file and every account of the
+rig name, and another one outside, by which it can be looked at.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rig.embedded.prepare import ClusterLayout
+
+
+class NodePids:
+    """From one to the other. Of a cluster without namespaces both are the same."""
+
+    def __init__(self, layout: ClusterLayout) -> None:
+        self._layout = layout
+        self._apart = layout.hosts == "namespaces"
+        self._outside: dict[tuple[str, int], int] = {}
+
+    def outside(self, node: str, pid: int) -> int | None:
+        """The pid to look at; None when no such process is on the node now."""
+        if not self._apart:
+            return pid
+        namespace = self._namespace(node)
+        known = self._outside.get((node, pid))
+        if known is not None and _namespace_of(known) == namespace and on_node(known) == pid:
+            return known
+        self._outside.pop((node, pid), None)
+        for entry in os.listdir("/proc"):
+            if entry.isdigit() and _namespace_of(int(entry)) == namespace and on_node(int(entry)) == pid:
+                self._outside[node, pid] = int(entry)
+                return int(entry)
+        return None
+
+    def on_node(self, outside: int) -> int:
+        """The pid that the node knows a process by; the same number when it is gone."""
+        return (on_node(outside) or outside) if self._apart else outside
+
+    def _namespace(self, node: str) -> int:
+        try:
+            return int((self._layout.node_folder(node) / "pid_namespace").read_text())
+        except (OSError, ValueError):
+            return -1
+
+
+def on_node(outside: int) -> int | None:
+    """The innermost pid of a process, or None."""
+    try:
+        for line in Path(f"/proc/{outside}/status").read_text().splitlines():
+            if line.startswith("NSpid:"):
+                return int(line.split()[-1])
+    except OSError:
+        pass
+    return None
+
+
+def _namespace_of(pid: int) -> int:
+    try:
+        return os.stat(f"/proc/{pid}/ns/pid").st_ino
+    except OSError:
+        return 0
