@@ -41,7 +41,10 @@ Hours = Annotated[float | None, typer.Option("--hours", help="Length of the run 
 Minutes = Annotated[float | None, typer.Option("--minutes", help="Length of the run in minutes.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before faults; for nightly jobs.")]
-Seed = Annotated[int | None, typer.Option("--seed", help="Seed of schedule and load.", show_default=False)]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, max=2**63 - 1, help="Seed of schedule and load.", show_default=False),
+]
 Workload = Annotated[str, typer.Option("--workload", "-w", help="Name or path of the workload.")]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Folder of a run, its name under results/, or `last`.")]
 
@@ -142,7 +145,9 @@ def plan(
 @app.command()
 def inject(
     *,
-    kind: Annotated[str, typer.Argument(help="node-crash, master-crash, freeze, runner-kill or partition.")],
+    kind: Annotated[
+        str, typer.Argument(help="node-crash, freeze, partition, … as in a fault plan; docs/faults.md lists them.")
+    ],
     node: Annotated[str | None, typer.Option("--node", "-n", help="Node of the inventory.", show_default=False)] = None,
     model: Annotated[
         str | None, typer.Option("--model", help="For runner-kill: whose runner.", show_default=False)

@@ -29,6 +29,8 @@ from rig.soak.interrupt import Interrupt
 
 ENTRY: Final = "server"
 MAX_TOKENS: Final = 1_000_000
+MAX_CLIENTS: Final = 4096
+MAX_RATE: Final = 10_000  # a second
 _DRAIN_S: Final = 2.0  # for requests on their way when the user interrupts
 _REFRESH_S: Final = 0.2
 _LINE_EVERY_S: Final = 10.0
@@ -55,6 +57,10 @@ def load(
     """
     if requests < 1:
         raise UsageError(f"--requests must be at least 1, not {requests}")
+    if not 1 <= clients <= MAX_CLIENTS:
+        raise UsageError(f"--clients: must be 1 to {MAX_CLIENTS}, not {clients}")
+    if rate is not None and not 0 < rate <= MAX_RATE:
+        raise UsageError(f"--rate: must be above 0 and at most {MAX_RATE} a second, not {rate:g}")
     if not 1 <= max_tokens <= MAX_TOKENS:
         raise UsageError(f"--max-tokens must be 1 to {MAX_TOKENS}, not {max_tokens}")
     workload = _workload(

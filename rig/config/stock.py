@@ -46,10 +46,11 @@ def find(name_or_path: str, folder: Folder) -> Path:
         return path
     if _looks_like_path(name_or_path):
         what = "is a folder, not a file" if path.is_dir() else "not a regular file" if path.exists() else "no such file"
+        article = "an" if folder == "inventories" else "a"
         raise ConfigError(
             what,
             file=name_or_path,
-            remedy=f"give the path of a {SINGULAR[folder]} file, or a name: {_listed(folder)}",
+            remedy=f"give the path of {article} {SINGULAR[folder]} file, or a name: {_listed(folder)}",
         )
     for place in _places(folder):
         for suffix in _SUFFIXES:
