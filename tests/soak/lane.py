@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,12 +60,14 @@ def until(condition: Callable[[], bool], what: str, *, within_s: float = PATIENC
     return time.monotonic()
 
 
-def rig(*arguments: str, cwd: Path, within_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
-    """One command to its end, without a terminal."""
+def rig(
+    *arguments: str, cwd: Path, within_s: float = PATIENCE_S, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """One command to its end, without a terminal. `environment` is added to that of the tests."""
     return subprocess.run(
         [*RIG, *arguments],
         cwd=cwd,
-        env=clean_environment(),
+        env=clean_environment() | dict(environment or {}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
