@@ -26,7 +26,12 @@ phase=struck
 lease_write || { ineffective 'the lease cannot be written' && finish; }
 note main "${main:-}"
 emit striking
+trap : TERM INT HUP # the machine says so to everybody on its way down; the lease must outlive that
 asked_to=$(filter shutdown -r now) || { ineffective "shutdown: $asked_to" && finish; }
-hold_until $((begin_ms + strike_limit_ms))
+now
+while [ "$R" -lt $((begin_ms + strike_limit_ms)) ]; do
+	pause "$sample_ms"
+	now
+done
 ineffective "this machine did not restart within $((strike_limit_ms / 1000)) s"
 finish

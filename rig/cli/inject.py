@@ -11,9 +11,9 @@ from rig.cli.streams import console_on
 from rig.clock import RunClock
 from rig.config.fields import parse_duration
 from rig.config.inventory import Inventory
-from rig.config.plan import KINDS, Kind
+from rig.config.plan import AT_ONCE, CUTS, KINDS, RESTARTS, Kind
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, UsageError
-from rig.injection.aim import CRASHES, NOT_REHEARSED, AimContext, InstanceView
+from rig.injection.aim import NOT_REHEARSED, AimContext, InstanceView
 from rig.injection.fault import Fault, Identity
 from rig.injection.lease import refuse_live
 from rig.injection.schedule import Planned, split_text
@@ -27,6 +27,7 @@ from rig.observe.exo import Exo
 from rig.soak.interrupt import Interrupt
 
 BY_HAND = -1
+_AIMED_BY_ITSELF = ("master-crash", "fast-master-restart", "runner-kill")
 HOLD_MAX_S = 3600.0
 
 
@@ -52,25 +53,32 @@ def plan_by_hand(inventory: Inventory, *, kind: str, node: str | None, model: st
         raise UsageError(f"--hold: at most {HOLD_MAX_S:g} s")
     if node is not None and node not in inventory.nodes:
         raise UsageError(f"there is no node {node!r}", remedy=f"one of {', '.join(inventory.nodes)}")
-    if kind in ("node-crash", "freeze", "partition") and node is None:
+    if chosen == "double":
+        raise UsageError("a double is struck by a fault plan alone", remedy="inject its two halves, or use rig soak")
+    if chosen not in _AIMED_BY_ITSELF and node is None:
         raise UsageError(f"{kind} needs --node")
     if kind == "runner-kill" and model is None:
         raise UsageError("runner-kill needs --model")
-    if kind == "partition" and len(inventory.nodes) < 2:
-        raise UsageError("a partition needs two nodes")
+    needed = 3 if kind == "bridge-partition" else 2
+    if chosen in CUTS and len(inventory.nodes) < needed:
+        raise UsageError(f"a {kind} needs {'three' if needed == 3 else 'two'} nodes")
     rest = tuple(name for name in inventory.nodes if name != node)
-    sides = ((node,), rest) if kind == "partition" and node is not None else None
-    aims = {"master-crash": "master", "runner-kill": f"a runner of {model}"}
+    if chosen == "bridge-partition":
+        rest = rest[:1]
+    sides = ((node,), rest) if chosen in CUTS and node is not None else None
+    aims: dict[str, str] = dict.fromkeys(("master-crash", "fast-master-restart"), "master")
+    aims["runner-kill"] = f"a runner of {model}"
     return Planned(
         index=BY_HAND,
         kind=chosen,
         aim=aims.get(kind) or (split_text(*sides) if sides else f"node {node}"),
-        hold_s=0.0 if kind == "runner-kill" else hold_s,
+        hold_s=0.0 if chosen in AT_ONCE else hold_s,
         gap_s=0.0,
         nodes=(node,) if node is not None else tuple(inventory.nodes),
         node=node,
         model=model,
         sides=sides,
+        direction="in" if kind == "one-way-partition" else "both",
     )
 
 
@@ -115,7 +123,12 @@ async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -
                 if reach.inventory.emulated is None:
                     await first_contact(nodes, yes=yes, say=say)
                 async with hold_locks(nodes, "by hand", say=say):
-                    context = AimContext(nodes=nodes, instances=lambda: _instances(target, nodes), rehearsed=ready)
+                    context = AimContext(
+                        nodes=nodes,
+                        instances=lambda: _instances(target, nodes),
+                        rehearsed=ready,
+                        emulated=reach.inventory.emulated is not None,
+                    )
                     shown = _Shown(as_json=as_json)
                     identity = Identity(run="by-hand", owner=default_owner())
                     state = await Fault(planned, context, shown, identity).run(interrupt.event)
@@ -130,7 +143,7 @@ async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -
 
 def _refuse_unrehearsed(planned: Planned, ready: frozenset[str]) -> None:
     """Before anybody is asked. Of a master crash the node is known only later; aiming refuses it then."""
-    if planned.kind in CRASHES and planned.node is not None and planned.node not in ready:
+    if planned.kind in RESTARTS and planned.node is not None and planned.node not in ready:
         raise UsageError(f"{planned.node}: {NOT_REHEARSED}")
 
 

@@ -10,13 +10,30 @@ from difflib import get_close_matches
 
 from rig.config.fields import duration_text
 from rig.config.inventory import Inventory, Node
-from rig.config.plan import Kind, KindPlan, Plan
+from rig.config.plan import AT_ONCE, HELD, RESTARTS, Kind, KindPlan, Plan
 from rig.config.problems import FieldPath, Problem
 from rig.config.workload import Arrivals, Deadlines, Lengths, Workload
 
 _HOLD_MAX_S = 3600.0
-_HELD: frozenset[Kind] = frozenset({"freeze", "partition"})
-_STOPS_EXO: frozenset[Kind] = frozenset({"node-crash", "master-crash"})
+_NODES_NEEDED: dict[Kind, int] = {
+    "partition": 2,
+    "one-way-partition": 2,
+    "bridge-partition": 3,
+    "double": 2,
+}
+_DEFAULTS = KindPlan()
+_ONLY_UNDER: dict[str, frozenset[Kind]] = {
+    "clients_cut": frozenset({"partition"}),
+    "loss": frozenset({"net-loss"}),
+    "delay": frozenset({"net-delay"}),
+    "bandwidth": frozenset({"net-bandwidth"}),
+    "leave": frozenset({"memory-pressure", "disk-fill"}),
+    "most": frozenset({"memory-pressure", "disk-fill"}),
+    "load": frozenset({"cpu-hog"}),
+    "interface": frozenset({"link-down"}),
+    "halves": frozenset({"double"}),
+}
+"""Keys that say something about some kinds only."""
 
 
 # One file by itself
@@ -88,13 +105,13 @@ def inventory_for_plan(inventory: Inventory, plan: Plan) -> list[Problem]:
     hit = {
         name: kind
         for kind, kind_plan in plan.kinds.items()
-        if kind in _STOPS_EXO and kind_plan.weight > 0
+        if (kind in RESTARTS or (kind == "double" and set(kind_plan.halves) & RESTARTS)) and kind_plan.weight > 0
         for name in _may_hit(kind_plan, inventory)
     }
     return [
         Problem(
             ("nodes", name, "exo", "start"),
-            f"missing: expected the command that starts exo, since {hit[name]} may kill it here",
+            f"missing: expected the command that starts exo, since {hit[name]} may end it here",
         )
         for name, node in inventory.nodes.items()
         if name in hit and node.exo.start is None
@@ -187,14 +204,17 @@ def _deadlines(deadlines: Deadlines) -> Iterator[Problem]:
 def _kind(kind: Kind, kind_plan: KindPlan, plan: Plan) -> Iterator[Problem]:
     hold: FieldPath = ("kinds", kind, "hold")
     low_s, high_s = kind_plan.hold
-    if kind in _HELD and low_s <= 0:
+    if kind in HELD and low_s <= 0:
         yield Problem(hold, f"expected how long a {kind} lasts, such as 5s..45s, more than 0s")
-    if kind == "runner-kill" and high_s > 0:
-        yield Problem(hold, "expected none: a runner-kill is over at once")
+    if kind in AT_ONCE and high_s > 0:
+        yield Problem(hold, f"expected none: a {kind} is over at once")
     if high_s > _HOLD_MAX_S:
         yield Problem(hold, f"expected at most {duration_text(_HOLD_MAX_S)}")
-    if kind_plan.clients_cut and kind != "partition":
-        yield Problem(("kinds", kind, "clients_cut"), "expected only under partition")
+    for key, kinds in _ONLY_UNDER.items():
+        if kind not in kinds and getattr(kind_plan, key) != getattr(_DEFAULTS, key):
+            yield Problem(("kinds", kind, key), f"expected only under {' and '.join(sorted(kinds))}")
+    if kind == "double" and plan.blast_radius < 2:
+        yield Problem(("blast_radius",), "expected at least 2: a double strikes two nodes at once")
     if kind_plan.time_to_serve is not None and kind_plan.time_to_serve > plan.settle:
         limit = duration_text(plan.settle)
         yield Problem(
@@ -216,8 +236,11 @@ def _kind_on_inventory(kind: Kind, kind_plan: KindPlan, inventory: Inventory) ->
             yield Problem(where, f"node {name!r} forbids faults (`faults: false` in inventory {inventory.name!r})")
     if sound and not _may_hit(kind_plan, inventory):
         yield Problem(("kinds", kind), f"no node that allows faults is left for it in inventory {inventory.name!r}")
-    if kind == "partition" and len(names) < 2:
-        yield Problem(("kinds", kind), f"a partition takes two nodes, inventory {inventory.name!r} has {len(names)}")
+    if len(names) < (needed := _NODES_NEEDED.get(kind, 1)):
+        count = {2: "two", 3: "three"}[needed]
+        yield Problem(("kinds", kind), f"a {kind} takes {count} nodes, inventory {inventory.name!r} has {len(names)}")
+    elif kind in ("double", "bridge-partition") and len(_may_hit(kind_plan, inventory)) < 2:
+        yield Problem(("kinds", kind), f"a {kind} takes two nodes that may be hit")
 
 
 def _may_hit(kind_plan: KindPlan, inventory: Inventory) -> list[str]:

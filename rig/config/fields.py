@@ -14,6 +14,9 @@ WRITTEN: Final = {"written": True}
 
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*", re.ASCII)
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SIZE = re.compile(r"\s*(\d{1,12})\s*(KiB|MiB|GiB|TiB)\s*", re.ASCII)
+_UNIT = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_LARGEST = 64 * 2**40
 _LONGEST_S = 30 * 86400.0
 _NODE_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _HOST_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
@@ -49,6 +52,14 @@ def parse_span(value: Any) -> tuple[float, float]:
     return low, high
 
 
+def parse_size(value: Any) -> int:
+    """`500MiB`, `2GiB`, `64KiB` → bytes. Raises ValueError saying what was expected."""
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    if match is not None and (size := int(match[1]) * _UNIT[match[2]]) <= _LARGEST:
+        return size
+    raise ValueError(f"expected a size such as 500MiB or 2GiB (at most 64TiB), not {value!r}")
+
+
 def duration_text(seconds: float) -> str:
     """Seconds as they would be written in a file: 90.0 → `1.5m`, 0.25 → `250ms`."""
     for unit in ("d", "h", "m", "s"):
@@ -59,6 +70,11 @@ def duration_text(seconds: float) -> str:
 
 def _duration(value: Any, info: ValidationInfo) -> float:
     return value if isinstance(value, float) and info.context != WRITTEN else parse_duration(value)
+
+
+def _size(value: Any, info: ValidationInfo) -> int:
+    plain = isinstance(value, int) and not isinstance(value, bool)
+    return value if plain and info.context != WRITTEN else parse_size(value)
 
 
 def _span(value: Any) -> tuple[float, float]:
@@ -154,6 +170,8 @@ Duration = Annotated[float, BeforeValidator(_duration)]
 """Seconds, written as `45s`, `2.5m`, `250ms`."""
 Span = Annotated[tuple[float, float], BeforeValidator(_span)]
 """(low, high) seconds, written as `60s..150s`."""
+Size = Annotated[int, BeforeValidator(_size)]
+"""Bytes, written as `500MiB`, `2GiB`."""
 Text = Annotated[str, AfterValidator(_plain)]
 """One line, not empty, no control characters: also commands, which `sh -c` runs on a node."""
 NodeName = Annotated[str, AfterValidator(_node_name)]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from rig.errors import CommandTimeout, NodeError, SshError
-from rig.injection.aim import Act
+from rig.injection.acts import Act
 from rig.injection.lease import heal_on
 from rig.nodes.inspect import inspect
 from rig.nodes.scripts import ScriptEvent, parse_event, q, script_command
@@ -67,7 +67,7 @@ class Watcher:
             async with self.conn.stream(command, timeout_s=self._hold_s + SCRIPT_GRACE_S) as stream:
                 async for line in stream.lines():
                     if (event := parse_event(line)) is not None:
-                        progress.events.append(event)
+                        progress.events.append(replace(event, heard_s=asyncio.get_running_loop().time()))
                         self._changed()
                 result = await stream.wait()
             stderr = (result.stderr.strip().splitlines() or [""])[-1]

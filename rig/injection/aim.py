@@ -16,13 +16,17 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from rig.config.inventory import Node
+from rig.config.plan import RESTARTS, SHAPES, Kind
 from rig.errors import NodeError, TargetError
+from rig.injection.acts import HITS_PROCESS, Act, act_on_node
 from rig.injection.schedule import Planned
 from rig.nodes.inspect import Inspection, inspect
 from rig.nodes.scripts import process_values
 from rig.nodes.ssh import Nodes
 
-CRASHES = ("node-crash", "master-crash")
+__all__ = ["Act", "Aim", "AimContext", "CannotAim", "InstanceView", "find_master", "resolve"]
+
+RDMA_ALIVE = "partial: the control plane is cut, RDMA over Thunderbolt is not, which no packet filter sees"
 NOT_REHEARSED = "no restart was ever rehearsed there: run `rig doctor --rehearse-restart`"
 
 
@@ -40,15 +44,6 @@ InstancesNow: TypeAlias = Callable[[], Awaitable[Sequence[InstanceView]]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Act:
-    """One script on one node, with its arguments except id, run, owner, hold."""
-
-    node: str
-    script: str
-    values: dict[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Aim:
     """A resolved fault. `processes_hit` and `clients_cut` are for the own-node rule, `findings` for the reader."""
 
@@ -59,6 +54,7 @@ class Aim:
     model: str | None = None
     instance: str | None = None
     findings: tuple[str, ...] = ()
+    partial: str = ""  # what a cut does not cut, as far as is known
 
 
 class CannotAim(Exception):
@@ -72,21 +68,25 @@ class AimContext:
     nodes: Nodes
     instances: InstancesNow
     rehearsed: frozenset[str] = field(default_factory=frozenset[str])
+    rdma_models: frozenset[str] = field(default_factory=frozenset[str])  # whose instances speak RDMA (MlxJaccl)
+    emulated: bool = False  # the nodes share one machine: they are given token amounts of memory, disk and load
 
 
 async def resolve(planned: Planned, context: AimContext) -> Aim:
     """Raises CannotAim; NodeError when a node that is needed does not answer."""
     match planned.kind:
-        case "node-crash" | "freeze":
-            assert planned.node is not None
-            return _on_process(planned, planned.node, context, ())
-        case "master-crash":
+        case "master-crash" | "fast-master-restart":
             master, findings = await find_master(context.nodes)
-            return _on_process(planned, master, context, findings)
+            return _on_node(planned, master, context, findings)
         case "runner-kill":
             return await _runner(planned, context)
-        case "partition":
+        case "partition" | "one-way-partition" | "bridge-partition":
             return await _partition(planned, context)
+        case "double":
+            return _double(planned, context)
+        case _:
+            assert planned.node is not None
+            return _on_node(planned, planned.node, context, ())
 
 
 async def find_master(nodes: Nodes) -> tuple[str, tuple[str, ...]]:
@@ -147,21 +147,42 @@ def choose_runner(
     return chosen, node, others
 
 
-def _on_process(planned: Planned, name: str, context: AimContext, findings: tuple[str, ...]) -> Aim:
-    conn = context.nodes[name]
-    _allowed(planned, name, conn.node)
-    values = process_values(conn.node)
-    script = "freeze.sh"
-    if planned.kind in CRASHES:
-        exo = conn.node.exo
-        if exo.start is None:
-            raise CannotAim(f"{name}: the inventory does not say how exo is started (`exo.start`)")
-        if not conn.node.restart_rehearsed and name not in context.rehearsed:
-            raise CannotAim(f"{name}: {NOT_REHEARSED}")
-        script = "crash.sh"
-        values |= {"start": exo.start, "hold_cmd": exo.hold or "", "release_cmd": exo.release or ""}
-    act = Act(node=name, script=script, values=values)
-    return Aim(acts=(act,), nodes=(name,), processes_hit=(name,), findings=findings)
+def _on_node(planned: Planned, name: str, context: AimContext, findings: tuple[str, ...]) -> Aim:
+    act = _node_act(planned, planned.kind, name, context)
+    hit = (name,) if planned.kind in HITS_PROCESS else ()
+    return Aim(
+        acts=(act,),
+        nodes=(name,),
+        processes_hit=hit,
+        clients_cut=(name,) if planned.kind == "reboot" else (),
+        findings=findings,
+        partial=RDMA_ALIVE if planned.kind == "link-down" and context.rdma_models else "",
+    )
+
+
+def _double(planned: Planned, context: AimContext) -> Aim:
+    acts = tuple(_node_act(planned, half.kind, half.node, context) for half in planned.halves)
+    hit = tuple(half.node for half in planned.halves if half.kind in HITS_PROCESS)
+    return Aim(acts=acts, nodes=tuple(half.node for half in planned.halves), processes_hit=hit)
+
+
+def _node_act(planned: Planned, kind: Kind, name: str, context: AimContext) -> Act:
+    """Raises CannotAim when that node must not be hit so, or when what the script needs is not in the inventory."""
+    node = context.nodes[name].node
+    _allowed(planned, name, node)
+    if kind in RESTARTS and node.exo.start is None:
+        raise CannotAim(f"{name}: the inventory does not say how exo is started (`exo.start`)")
+    if (kind in RESTARTS or kind == "reboot") and not node.restart_rehearsed and name not in context.rehearsed:
+        raise CannotAim(f"{name}: {NOT_REHEARSED}")
+    peers: list[str] = []
+    if kind in SHAPES:
+        peers = [address for other, conn in context.nodes.items() if other != name for address in conn.node.addresses]
+        if not peers:
+            raise CannotAim("the inventory has no `addresses` of the other nodes")
+    act = act_on_node(kind, name, node, planned.settings, peers=peers, emulated=context.emulated)
+    if kind == "link-down" and not act.values["interface"]:
+        raise CannotAim(f"{name}: no interface is known: name it in the fault plan, or add its link-local addresses")
+    return act
 
 
 async def _runner(planned: Planned, context: AimContext) -> Aim:
@@ -194,12 +215,33 @@ async def _partition(planned: Planned, context: AimContext) -> Aim:
     for name in left:
         node = context.nodes[name].node
         _allowed(planned, name, node)
-        values = process_values(node) | {"peers": " ".join(peers), "direction": "both"}
+        values = process_values(node) | {"peers": " ".join(peers), "direction": planned.direction}
         if planned.clients_cut:
             clients = await _controller_addresses(context, name)
             values |= {"clients": " ".join(clients), "api_port": str(urlsplit(node.api).port or "")}
         acts.append(Act(node=name, script="partition.sh", values=values))
-    return Aim(acts=tuple(acts), nodes=(*left, *right), clients_cut=left if planned.clients_cut else ())
+    return Aim(
+        acts=tuple(acts),
+        nodes=(*left, *right),
+        clients_cut=left if planned.clients_cut else (),
+        partial=await _partial(left, right, context),
+    )
+
+
+async def _partial(left: Sequence[str], right: Sequence[str], context: AimContext) -> str:
+    """What a packet filter leaves connected: an instance across the cut whose runners speak RDMA."""
+    if not context.rdma_models:
+        return ""
+    try:
+        instances = await context.instances()
+    except TargetError:
+        return f"{RDMA_ALIVE} (models over RDMA: {', '.join(sorted(context.rdma_models))})"
+    across = [
+        one.model
+        for one in instances
+        if one.model in context.rdma_models and one.runners.keys() & set(left) and one.runners.keys() & set(right)
+    ]
+    return f"{RDMA_ALIVE}: {', '.join(sorted(set(across)))}" if across else ""
 
 
 async def _controller_addresses(context: AimContext, name: str) -> list[str]:

@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rig.clock import Clock
+from rig.config.plan import AT_ONCE, CUTS
 from rig.errors import NodeError
 from rig.injection.act import Progress, Watcher
 from rig.injection.aim import Aim, AimContext, CannotAim, resolve
 from rig.injection.outcome import detail, evidence, outcome
+from rig.injection.rebooting import watcher_of
 from rig.injection.schedule import Planned
 from rig.injection.verify import Account, Outside, look_at_processes
 from rig.journal.records import AnyRecord, ClockOffset, FaultChanged, FaultState, Finding, NodeMemory, NodeProcesses
@@ -100,7 +102,10 @@ class Fault:
         """Offsets and, for a partition, who can reach whom: right before the strike. Raises NodeError."""
         for text in aim.findings:
             self.journal.write(Finding(t=self.journal.now(), code="aim", text=text, data={"fault": self.planned.index}))
-        if self.planned.kind == "partition":
+        if aim.partial:
+            data = {"fault": self.planned.index}
+            self.journal.write(Finding(t=self.journal.now(), code="partial-cut", text=aim.partial, data=data))
+        if self.planned.kind in CUTS:
             self._outside = Outside(self.context.nodes, aim)
         await asyncio.gather(
             *(self._measure(act.node) for act in aim.acts),
@@ -118,10 +123,11 @@ class Fault:
         """Runs all scripts to their ends."""
         planned = self.planned
         self._watchers = [
-            Watcher(self.context.nodes[act.node], act, self.id, planned.hold_s, self._changed) for act in aim.acts
+            watcher_of(act)(self.context.nodes[act.node], act, self.id, planned.hold_s, self._changed)
+            for act in aim.acts
         ]
         common = {"id": self.id, "run": self.identity.run, "owner": self.identity.owner}
-        if planned.kind != "runner-kill":
+        if planned.kind not in AT_ONCE:
             common["hold"] = f"{planned.hold_s:.3f}"
         at_t = self.journal.now() + SYNC_LEAD_S if len(aim.acts) > 1 else None
         await asyncio.gather(
@@ -218,13 +224,16 @@ class Fault:
             if isinstance(one, Inspection):
                 write_inventory(self.journal, one, f"after fault {self.planned.index}")
                 left += [f"{name} still has the lease" for lease in one.leases if lease.id == self.id]
-                if self.planned.kind == "freeze" and (asleep := [p for p in one.tree if p.state == "T"]):
+                if self._freezes(one.node) and (asleep := [p for p in one.tree if p.state == "T"]):
                     left.append(f"{name}: {len(asleep)} processes are still stopped")
             elif isinstance(one, NodeError):
                 left.append(f"whether {name} healed is not known: {one.message}")
             else:
                 raise one
         return "; ".join(left)
+
+    def _freezes(self, node: str) -> bool:
+        return any(one.act.node == node and one.act.script == "freeze.sh" for one in self._progress)
 
     @property
     def _progress(self) -> list[Progress]:

@@ -60,7 +60,7 @@ class Injector:
                     f"fault {planned.index} ({planned.kind}, {planned.aim}) is not known to be healed",
                     remedy="rig heal, then look at the node named in the report",
                 )
-            if state == "healed" and not stop.is_set():
+            if state == "healed" and not stop.is_set() and not planned.more_follow:
                 await self._recover(planned, stop)
 
     def _too_late(self, planned: Planned) -> bool:
@@ -86,13 +86,14 @@ class Injector:
         for one in seen:
             write_inventory(self.journal, one, f"before fault {planned.index}")
         in_force = {one.node: lease for one in seen for lease in one.leases}
-        if len(in_force) >= self.plan.blast_radius:
+        groups = max(1, len(planned.halves))
+        if in_force and len(in_force) + groups > self.plan.blast_radius:
             told = ", ".join(f"{lease.kind} {lease.id} of {lease.owner} on {node}" for node, lease in in_force.items())
             raise FaultError(
                 f"blast radius: before fault {planned.index} there is still in force: {told}", remedy="rig heal"
             )
         down = [one.node for one in seen if one.main is None]
-        if len(down) >= self.plan.blast_radius:
+        if down and len(down) + groups > self.plan.blast_radius:
             return f"exo does not run on {', '.join(down)}: a strike now would exceed the blast radius"
         return None
 

@@ -40,6 +40,8 @@ def evidence(
     found: dict[str, Any] = {"id": fault_id}
     if aim is not None and aim.instance is not None:
         found["instance"] = aim.instance
+    if aim is not None and aim.partial:
+        found["partial"] = aim.partial
     for one in progress:
         said: dict[str, Any] = {event.event: {"node_t": event.node_t, **event.fields} for event in one.events}
         if one.lost:

@@ -13,7 +13,7 @@ import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from rig.config.inventory import Inventory
 from rig.config.plan import KINDS, Kind, KindPlan, Plan
@@ -24,6 +24,21 @@ RECOVERY_S: dict[Kind, float] = {
     "freeze": 12.0,  # short ones stall only; from 10.4 s an election follows, from 33 s the node is dropped
     "runner-kill": 9.0,  # 5 to 7 s on one node, 9 to 12 s on two
     "partition": 22.0,  # new requests are served about 22 s after the heal
+    # Not measured, but of the same making as those above:
+    "graceful-stop": 20.0,
+    "rolling-restart": 20.0,
+    "fast-master-restart": 18.0,
+    "one-way-partition": 22.0,
+    "bridge-partition": 22.0,
+    "double": 25.0,
+    "net-delay": 1.0,
+    "net-loss": 5.0,
+    "net-bandwidth": 5.0,
+    "link-down": 22.0,
+    "memory-pressure": 1.0,
+    "cpu-hog": 1.0,
+    "disk-fill": 1.0,
+    "reboot": 120.0,
 }
 """Seconds at pace 1 from heal to the first request served, as measured on exo 0.3.70. Only for what to expect."""
 
@@ -32,6 +47,15 @@ TAIL_S = 60.0  # at pace 1, at the end of a run: no fault any more, so that the 
 _ROUND_MAX = 60  # faults in one weighted round
 
 _T = TypeVar("_T")
+_PLAIN = KindPlan()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Half:
+    """One of the faults that strike at the same moment."""
+
+    kind: Kind
+    node: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +76,10 @@ class Planned:
     model: str | None = None
     sides: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     clients_cut: bool = False
+    direction: Literal["both", "in", "out"] = "both"  # one-way-partition: what the first side does not hear, or send
+    halves: tuple[Half, ...] = ()  # double: what strikes which node
+    settings: KindPlan = _PLAIN  # amounts and marks of kinds that have one
+    more_follow: bool = False  # the next one belongs to it: it is struck at once, without waiting for the recovery
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,23 +95,42 @@ def draw(plan: Plan, inventory: Inventory, models: Sequence[str], seed: int) -> 
 
     Raises ValueError where a kind of the plan has nothing that it may hit (`rig.config.check` finds that beforehand).
     """
-    rng = random.Random(seed)
+    index = 0
+    for planned in _drawn(plan, inventory, models, random.Random(seed)):
+        for one in _each(planned):
+            yield replace(one, index=index)
+            index += 1
+
+
+def _each(planned: Planned) -> Iterator[Planned]:
+    """A rolling restart is a fault a node, in the order of their names, each with its own evidence and window."""
+    if planned.kind != "rolling-restart":
+        yield planned
+        return
+    for place, node in enumerate(planned.nodes):
+        gap_s = planned.gap_s if place == 0 else 0.0
+        follows = place + 1 < len(planned.nodes)
+        yield replace(planned, aim=f"node {node}", node=node, gap_s=gap_s, more_follow=follows)
+
+
+def _drawn(plan: Plan, inventory: Inventory, models: Sequence[str], rng: random.Random) -> Iterator[Planned]:
     targets = {kind: _allowed(plan.kinds[kind], inventory) for kind in KINDS if kind in plan.kinds}
     every_model = sorted(set(models))
-    for index, kind in enumerate(_kinds(plan, rng)):
+    for kind in _kinds(plan, rng):
         kind_plan, allowed = plan.kinds[kind], targets[kind]
         if not allowed:
             raise ValueError(f"{kind}: no node may be hit")
         gap_s, hold_s, pick = _between(plan.gap, rng), _between(kind_plan.hold, rng), rng.random()
         yield _aimed(
             Planned(
-                index=index,
+                index=0,
                 kind=kind,
                 aim="",
                 hold_s=round(hold_s, 3),
                 gap_s=round(gap_s, 3),
                 nodes=tuple(allowed),
                 clients_cut=kind_plan.clients_cut,
+                settings=kind_plan,
             ),
             everyone=sorted(inventory.names()),
             models=every_model,
@@ -112,7 +159,8 @@ def expected(sequence: Iterable[Planned], plan: Plan, *, duration_s: float, pace
         if strike_s + planned.hold_s > until_s:
             break
         found.append(Expected(planned=planned, strike_s=round(strike_s, 3)))
-        now_s = strike_s + planned.hold_s + ACT_S + RECOVERY_S[planned.kind] / pace + plan.sustained
+        recovery_s = 0.0 if planned.more_follow else RECOVERY_S[planned.kind] / pace + plan.sustained
+        now_s = strike_s + planned.hold_s + ACT_S + recovery_s
     return found
 
 
@@ -165,19 +213,40 @@ def _allowed(kind_plan: KindPlan, inventory: Inventory) -> list[str]:
 def _aimed(planned: Planned, *, everyone: list[str], models: list[str], pick: float, rng: random.Random) -> Planned:
     """`planned` with its aim; `pick` in [0, 1) chooses, `rng` serves for what one number cannot."""
     match planned.kind:
-        case "node-crash" | "freeze":
-            node = planned.nodes[_index(pick, len(planned.nodes))]
-            return replace(planned, aim=f"node {node}", node=node)
-        case "master-crash":
+        case "master-crash" | "fast-master-restart":
             return replace(planned, aim="master")
         case "runner-kill":
             if not models:
                 raise ValueError("runner-kill: no model is deployed")
             model = models[_index(pick, len(models))]
             return replace(planned, aim=f"a runner of {model}", model=model)
-        case "partition":
-            left, right = _split(planned.nodes, everyone, pick, rng)
-            return replace(planned, aim=split_text(left, right), sides=(left, right))
+        case "partition" | "one-way-partition" | "bridge-partition":
+            return _cut(planned, everyone, pick, rng)
+        case "double":
+            chosen = _shuffled(planned.nodes, rng)[:2]
+            return double(planned, zip(planned.settings.halves, chosen, strict=True))
+        case _:
+            node = planned.nodes[_index(pick, len(planned.nodes))]
+            return replace(planned, aim=f"node {node}", node=node)
+
+
+def double(planned: Planned, halves: Iterable[tuple[Kind, str]]) -> Planned:
+    """`planned` with what strikes which node at the same moment."""
+    pair = tuple(Half(kind=kind, node=node) for kind, node in halves)
+    return replace(planned, aim=" + ".join(f"{one.kind} of {one.node}" for one in pair), halves=pair)
+
+
+def _cut(planned: Planned, everyone: list[str], pick: float, rng: random.Random) -> Planned:
+    """A partition with its sides: of all nodes, heard one way only, or between two nodes that others still reach."""
+    if planned.kind == "bridge-partition":
+        first, second = _shuffled(planned.nodes, rng)[:2]
+        between = ", ".join(name for name in everyone if name not in (first, second))
+        return replace(planned, aim=f"{first} | {second} (not {between})", sides=((first,), (second,)))
+    sides = _split(planned.nodes, everyone, pick, rng)
+    if planned.kind == "partition":
+        return replace(planned, aim=split_text(*sides), sides=sides)
+    direction = "in" if rng.random() < 0.5 else "out"
+    return replace(planned, aim=f"{split_text(*sides)} ({direction} only)", sides=sides, direction=direction)
 
 
 def _split(

@@ -41,12 +41,12 @@ def judge_processes(script: str, progress: Progress, seen: Inspection, hold_s: f
     hit = struck.fields.get("pids", "").split()
     if not hit:
         return Account(node, "silent", "the script named no pids")
-    if script == "freeze.sh":
+    if script in ("freeze.sh", "cpu-hog.sh", "memory-pressure.sh"):
         healing = progress.first("healing")
         until = healing.node_t if healing is not None else struck.node_t + hold_s
         if seen.clock > until - MARGIN_S:
             return Account(node, "silent", "the hold was over before the process states were read")
-        return _judge_stopped(node, hit, states)
+        return _judge_stopped(node, hit, states) if script == "freeze.sh" else _judge_alive(node, hit, states)
     return _judge_gone(node, hit, states, survivor=struck.fields.get("main") if script == "runner-kill.sh" else None)
 
 
@@ -56,6 +56,13 @@ def _judge_stopped(node: str, hit: list[str], states: dict[str, str]) -> Account
     if awake or not stopped:
         return Account(node, "disagrees", f"not stopped: {', '.join(awake) or 'all are gone'}")
     return Account(node, "agrees", f"{stopped} of {len(hit)} seen in state T")
+
+
+def _judge_alive(node: str, hit: list[str], states: dict[str, str]) -> Account:
+    gone = [pid for pid in hit if states.get(pid, "Z") in ("Z", "T")]
+    if gone:
+        return Account(node, "disagrees", f"not running: {', '.join(gone)}")
+    return Account(node, "agrees", f"{len(hit)} seen at work")
 
 
 def _judge_gone(node: str, hit: list[str], states: dict[str, str], survivor: str | None) -> Account:

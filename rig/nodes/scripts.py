@@ -65,6 +65,7 @@ class ScriptEvent:
     event: str
     node_t: float
     fields: dict[str, str] = field(default_factory=dict[str, str])
+    heard_s: float | None = None  # when it arrived, on the event loop's clock; None when it was read later
 
 
 def parse_event(line: str) -> ScriptEvent | None:

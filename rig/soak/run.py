@@ -94,7 +94,17 @@ class SoakRun:
         self.injector = Injector(
             plan=settings.plan,
             schedule=draw(settings.plan, settings.inventory, settings.models, settings.seed),
-            context=AimContext(nodes=nodes, instances=self._instances, rehearsed=rehearsed),
+            context=AimContext(
+                nodes=nodes,
+                instances=self._instances,
+                rehearsed=rehearsed,
+                rdma_models=frozenset(
+                    one.model
+                    for one in settings.workload.models
+                    if one.instance_meta == "MlxJaccl" and one.min_nodes > 1
+                ),
+                emulated=settings.inventory.emulated is not None,
+            ),
             journal=journal,
             identity=identity,
             recovered=self.recovering,
