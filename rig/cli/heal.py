@@ -22,7 +22,8 @@ def heal(*, inventory: str | None, as_json: bool) -> int:
         print(json.dumps(told))
     else:
         for node in told["nodes"]:
-            for line in node["did"] or ["nothing to heal"]:
+            nothing = [] if node["left"] else ["nothing to heal"]
+            for line in node["did"] or nothing:
                 print(f"{node['node']}: {line}")
             for line in node["left"]:
                 print(f"{node['node']}: LEFT {line}")

@@ -83,7 +83,8 @@ class Preparation:
         failed = [one for one in findings if one.level == "fail"]
         if failed:
             lines = [f"\n  {one.node}: {one.check}: {one.text}; {one.remedy}" for one in failed]
-            what = f"{len(failed)} checks of the nodes fail:{''.join(lines)}"
+            count = "1 check of the nodes fails" if len(failed) == 1 else f"{len(failed)} checks of the nodes fail"
+            what = f"{count}:{''.join(lines)}"
             raise NodeNotReady(failed[0].node, what, remedy=f"rig doctor --inventory {name}")
 
 

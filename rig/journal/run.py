@@ -59,6 +59,8 @@ def new_run_folder(results_dir: Path, name: str | None = None) -> Path:
     """
     if name is not None and (name in {"", ".", ".."} or "/" in name or "\0" in name):
         raise JournalError(f"a run cannot be called {name!r}", remedy="give a plain name without slashes")
+    if results_dir.exists() and not results_dir.is_dir():
+        raise JournalError(f"cannot make a folder for the run in {results_dir}: it is not a folder")
     try:
         results_dir.mkdir(parents=True, exist_ok=True)
         if name is not None:

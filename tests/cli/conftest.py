@@ -99,6 +99,8 @@ class Answers:
             path.chmod(0o600)
         if bad.doctor is not None:
             inventory: dict[str, Any] = yaml.safe_load(Path(self._workplace.nodes).read_text())
+            for name, node in inventory["nodes"].items():
+                node["rig_dir"] = str(folder / name)  # its own locks
             bad.doctor(inventory)
             text: str = yaml.safe_dump(inventory)  # pyright: ignore[reportUnknownMemberType]
             (folder / "nodes.yaml").write_text(self._workplace.fill(text))
