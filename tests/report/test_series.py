@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rig.journal.records import AnyRecord, MasterSeen, NodeMemory, Reachability, ViewChanged
+from rig.journal.records import AnyRecord, MasterSeen, NodeMemory, Own, Reachability, ViewChanged
 from rig.report.joined import Joined
 from rig.report.lanes import Lanes, Samples, Track
 from rig.report.points import MAX_COMPLETED, Bins, Requests, Thinned
@@ -149,3 +149,15 @@ def test_memory_is_that_of_the_node_itself() -> None:
     assert [(sample.t, sample.value) for sample in found.nodes["n1"].memory.kept] == [(2, 100)]
     assert found.nodes["n2"].memory.kept == []
     assert [sample.value for sample in found.nodes["n2"].measured.kept] == [50]
+
+
+def test_what_the_controller_is_to_blame_for_is_void() -> None:
+    tape = Tape()
+    name = tape.lost(1, 10, "hung")
+    tape.add(Own(t=10.2, interval_s=1.0, lag_max_s=5.0, cpu_percent=1.0, rss_bytes=1, open_files=1, wall_drift_s=0.0))
+    tape.end(20)
+    analysis, series = gather(tape.info, tape.records())
+    assert analysis.requests.total.void == 1
+    assert [(point.id, point.fate) for point in series.requests.points()] == [(name, "void")]
+    assert sum(series.requests.bins.columns["void"]) == 1
+    assert sum(series.requests.bins.columns["lost"]) == 0

@@ -6,8 +6,11 @@ const charts = [];
 const drawn = {};
 const LEFT = 110, RIGHT = 16, BOTTOM = 22;
 const KIND_COLOURS = ["#cc6677", "#aa4499", "#4499cc", "#8f8f1f", "#44aa99", "#7788dd", "#c08040", "#77aa44", "#999999"];
-const kinds = [...new Set((data.faults || []).map((f) => f.kind))];
-const kindColour = (kind) => KIND_COLOURS[kinds.indexOf(kind) % KIND_COLOURS.length];
+const KNOWN = ["node-crash", "master-crash", "freeze", "runner-kill", "partition"];  // the same colour in every report
+const met = new Set(data.faults.map((f) => f.kind));
+const palettes = [...KNOWN, ...[...met].filter((kind) => !KNOWN.includes(kind)).sort()];
+const kinds = palettes.filter((kind) => met.has(kind));
+const kindColour = (kind) => KIND_COLOURS[palettes.indexOf(kind) % KIND_COLOURS.length];
 const kindLetter = (kind) => kind.split("-").map((word) => word[0].toUpperCase()).join("");
 let palette = {};
 
