@@ -55,14 +55,17 @@ class Observer:
             *followers,
         )
 
-    async def read_events(self, nodes: Iterable[str] | None = None) -> int:
+    async def read_events(self, nodes: Iterable[str] | None = None, *, most_events: int | None = None) -> int:
         """Read the event logs of these nodes, by default of the masters, else of the node that knows most.
 
-        Costs the node the whole log: call it around faults and at the end, not in between. Returns the records written.
+        Costs the node the whole log: call it around faults and at the end, not in between. A log that is known to be
+        longer than `most_events` is left for later. Returns the records written.
         """
         written = 0
         async with self._reading:
             for node in self._worth_reading() if nodes is None else nodes:
+                if most_events is not None and (self.view.event_index(node) or 0) > most_events:
+                    continue
                 written += await self._events.read(node, self._urls[node])
         return written
 

@@ -18,6 +18,8 @@ from rig.observe.observer import Observer
 from rig.soak.successes import Successes
 from rig.soak.unwedging import Unwedger, wedged_nodes
 
+MOST_EVENTS: Final = 100_000
+"""Of a log that is read between faults: some seconds' work. A longer one is read at the end alone."""
 _LOOK_S: Final = 0.05
 _UNDERWAY: Final = frozenset({"leased", "struck", "holding", "healed"})
 
@@ -58,6 +60,7 @@ class Recovering:
             if not recovered:
                 await self._unwedge(fault)
             await self.observer.who_served(self.successes.response_ids())
+            await self.observer.read_events(most_events=MOST_EVENTS)
             return recovered
         finally:
             self._over(fault)

@@ -24,6 +24,7 @@ from rig.observe.observer import Observer
 from rig.observe.target import Target
 from rig.soak.deployments import DeploymentsPosted
 from rig.soak.halting import Halt
+from rig.soak.idle import look_while_idle
 from rig.soak.recovering import Recovering
 from rig.soak.settings import SoakSettings
 from rig.soak.successes import Successes
@@ -181,6 +182,7 @@ class SoakRun:
         if not self.halt.hurry.is_set():
             await self.observer.who_served(self.successes.response_ids())
             await self.observer.read_events()
+            await look_while_idle(self._nodes, self.journal, self.settings.idle_s)
         self._late_stop.set()
         await self._wait("prober", HURRY_S)
         await self._wait("observe", HURRY_S)

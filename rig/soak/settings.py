@@ -19,6 +19,7 @@ _PROBE_SLOW_S: Final = 10.0
 _PROBE_LIMIT_S: Final = 90.0
 _POLL_S: Final = 1.0
 _SETUP_LIMIT_S: Final = 900.0  # a large model may have to be read from disk on every node
+_IDLE_S: Final = 10.0
 _VANISHED_S: Final = 20.0  # a new master's grace is 15 s; a deployment missing for longer is gone
 
 
@@ -70,6 +71,11 @@ class SoakSettings:
     @property
     def vanished_s(self) -> float:
         return self.pace.scale(_VANISHED_S)
+
+    @property
+    def idle_s(self) -> float:
+        """Between two looks at an idle target: long enough for its periodic work to even out."""
+        return max(self.pace.scale(_IDLE_S), 2.0)
 
     @property
     def watching(self) -> WatchTiming:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rig.analysis.faults import CRASHES, Fault
+from rig.analysis.faults import Fault
 from rig.journal.records import AnyRecord, NodeProcesses, Unwedged
 
 MAX_SAMPLES: Final = 20_000
@@ -63,7 +63,7 @@ class ProcessWatch:
 
     def _explained(self, faults: Sequence[Fault], node: str, from_t: float, to_t: float) -> bool:
         struck = any(
-            fault.kind in CRASHES
+            fault.kind != "freeze"
             and node in fault.processes_hit
             and fault.opened_t <= to_t
             and _closed(fault) >= from_t
