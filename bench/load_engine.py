@@ -36,6 +36,7 @@ from rich.table import Table
 from rig.clock import RunClock
 from rig.config.workload import Workload
 from rig.journal.write import Journal
+from rig.load.collector import settle_collector
 from rig.load.deadlines import Limits
 from rig.load.draw import Draw, completions_url
 from rig.load.open_files import allow_open_files
@@ -171,6 +172,7 @@ async def _measure(engine: str, url: str, clients: int, seconds: float, stagger_
 
 async def _loops(ask: Ask, clients: int, seconds: float, stagger_s: float) -> dict[str, float]:
     await ask()
+    settle_collector()
     ttfts: list[float] = []
     cpu, until = time.process_time(), time.monotonic() + seconds
 

@@ -11,6 +11,7 @@ Deadline: TypeAlias = Literal["progress", "total", "grace"]
 
 GRACE_S: Final = 5.0
 _CONFIRM_S: Final = 0.005
+_CONFIRM_MOST: Final = 20  # times: a server that never pauses must not put its deadline off
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +34,16 @@ class Progress(Protocol):
 
 
 class Arriving(Protocol):
-    """Whether something has arrived that nobody has read yet."""
+    """How often something has come in from the server."""
 
-    @property
-    def unread(self) -> bool: ...
+    arrivals: int
 
 
 class Watch:
     """The deadlines of one request, by one timer that is set again when it comes early: progress costs nothing.
 
-    Before it strikes it lets the loop read once more, so that what had already arrived counts (a stalled rig must not
-    make a request hung).
+    Before it strikes it lets the loop read until nothing more comes in, so that what had already arrived counts (a
+    stalled rig must not make a request hung).
     """
 
     def __init__(self, now: Callable[[], float], started_t: float, limits: Limits, *, streamed: bool) -> None:
@@ -53,7 +53,8 @@ class Watch:
         self._decided_t: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timeout: asyncio.Timeout | None = None
-        self._confirming = False
+        self._confirmed = 0  # how often it has come due, and how much had come in by then
+        self._arrivals = -1
         self._streamed = streamed
         self.reader: Progress | None = None
         self.exchange: Arriving | None = None
@@ -88,14 +89,19 @@ class Watch:
         at_t, what = self._next()
         left_s = at_t - self._now()
         if left_s > 0:
-            self._confirming = False
+            self._confirmed, self._arrivals = 0, -1
             self._set(left_s)
-        elif not self._confirming or (self.exchange is not None and self.exchange.unread):
-            self._confirming = True
+        elif self._unsettled():
             self._set(_CONFIRM_S)
         elif self._timeout is not None:
             self.struck = what
             self._timeout.reschedule(asyncio.get_running_loop().time())
+
+    def _unsettled(self) -> bool:
+        """Whether something came in since the last look, or this is the first."""
+        before, self._arrivals = self._arrivals, 0 if self.exchange is None else self.exchange.arrivals
+        self._confirmed += 1
+        return self._arrivals != before and self._confirmed <= _CONFIRM_MOST
 
     def _set(self, delay_s: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._check)

@@ -13,7 +13,8 @@ from typing import Final
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_CHUNK_LINE_BYTES: Final = 4096
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
-_SIZES_KEPT: Final = 64
+_SIZES_KEPT: Final = 4096
+_SIZE_BYTES_KEPT: Final = 8
 _BODILESS: Final = (204, 304)
 
 
@@ -42,7 +43,6 @@ class ResponseParser:
         self.headers: list[tuple[bytes, bytes]] = []
         self._at = _At.HEAD
         self._buffer = b""  # what could not be read without more
-        self._sizes: dict[bytes, int] = {}  # size lines read before: most are alike
         self._left = 0  # bytes of the chunk or body still to come
 
     @property
@@ -63,6 +63,8 @@ class ResponseParser:
         if self._buffer:
             data, self._buffer = self._buffer + data, b""
         position = 0
+        if self._at is _At.SIZE:  # the usual thing first
+            position = max(0, self._size(data, 0, pieces))
         while position < len(data) and self._at is not _At.DONE:
             following = self._step(data, position, pieces)
             if following < 0:
@@ -95,7 +97,7 @@ class ResponseParser:
 
     def _size(self, data: bytes, position: int, pieces: list[bytes]) -> int:
         """A size line and its chunk; as many of them in one go as are here, whole."""
-        begin = position
+        begin, together = position, True
         while True:
             end = data.find(b"\n", position)
             if end < 0:
@@ -103,11 +105,9 @@ class ResponseParser:
                     raise _NotHttpError("a chunk size line without end")
                 return position if position > begin else -1
             line = data[position:end]
-            size = self._sizes.get(line)
+            size = _sizes.get(line)
             if size is None:
                 size = _chunk_size(line)
-                if len(self._sizes) < _SIZES_KEPT:
-                    self._sizes[line] = size
             start = end + 1
             if size == 0:
                 self._at = _At.TRAILER
@@ -118,8 +118,31 @@ class ResponseParser:
                 return start
             pieces.append(data[start:stop])
             position = stop + 2
+            if together and position < len(data):
+                position, together = self._whole_chunks(data, position, pieces), False
             if position == len(data):
                 return position
+
+    def _whole_chunks(self, data: bytes, position: int, pieces: list[bytes]) -> int:
+        """As many whole chunks as can be told from their line ends alone; the position after them.
+
+        Between line ends, sizes and chunks alternate where no chunk holds a line end of its own. Where one does, a
+        length does not fit its size, and nothing is taken: the chunks are then read one by one.
+        """
+        parts = data[position:].split(b"\r\n")
+        lines = parts[0:-1:2]
+        if len(parts) % 2 == 0:  # the last line end is that of a size line: its chunk is not whole
+            lines.pop()
+        sizes = [*map(_sizes.get, lines)]
+        if sizes and sizes[-1] == 0:  # the last chunk
+            sizes.pop()
+            lines.pop()
+        chunks = parts[1 : 2 * len(sizes) : 2]
+        lengths = [*map(len, chunks)]
+        if not sizes or 0 in sizes or lengths != sizes:
+            return position
+        pieces += chunks
+        return position + sum(lengths) + sum(map(len, lines)) + 4 * len(sizes)
 
     def _counted(self, data: bytes, position: int, pieces: list[bytes]) -> int:
         piece = data[position : position + self._left]
@@ -187,7 +210,18 @@ class ResponseParser:
             self._at = _At.LENGTH if self._left else _At.DONE
 
 
+_sizes: dict[bytes, int] = {}  # size lines read before, with their carriage return and without: most are alike
+
+
 def _chunk_size(line: bytes) -> int:
+    """Of a size line. Raises _NotHttpError."""
+    size = _parsed_size(line)
+    if len(line) <= _SIZE_BYTES_KEPT and len(_sizes) < _SIZES_KEPT:
+        _sizes[line] = _sizes[line.removesuffix(b"\r")] = size
+    return size
+
+
+def _parsed_size(line: bytes) -> int:
     digits = line.partition(b";")[0].strip(b" \t\r")
     if not digits or not _HEX.issuperset(digits):  # int() alone takes signs and underscores
         raise _NotHttpError(f"a chunk of size {digits[:40]!r}")

@@ -12,8 +12,15 @@ like him see time could no make than first been its who now people my made over 
 long little very after words called just where most know
 """
 _WORDS: Final = tuple(_TEXT.split())  # each one token for the usual tokenizers
+_START: Final = 8  # words drawn for each prompt: some 10^16 starts
+_BODY: Final = tuple(Random(0).choices(_WORDS, k=8192))
 
 
 def prompt(rng: Random, tokens: int) -> str:
-    """`tokens` common words. A new start for each request, so that no prefix cache answers for the model."""
-    return " ".join(rng.choices(_WORDS, k=tokens))
+    """`tokens` common words. A new start for each request, so that no prefix cache answers for the model; what follows
+    is taken from one long text, since drawing word by word would cost more than all the rest of a request."""
+    words = rng.choices(_WORDS, k=min(tokens, _START))
+    while (left := tokens - len(words)) > 0:
+        first = int(rng.random() * len(_BODY))
+        words += _BODY[first : first + left]
+    return " ".join(words)

@@ -29,6 +29,11 @@ class SseSplitter:
         self._name = b""
         self._held_return = False  # the last byte was CR: a following LF belongs to it
 
+    @property
+    def idle(self) -> bool:
+        """Nothing is pending: what comes next begins an event."""
+        return not (self._carry or self._data or self._name or self._held_return)
+
     def feed(self, chunk: bytes) -> list[Event]:
         if b"\r" in chunk or self._held_return:
             chunk = self._plain_newlines(chunk)

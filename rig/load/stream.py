@@ -9,7 +9,9 @@ whatever a server packs into it. Tokens that arrive in one read share its time.
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Protocol
+import secrets
+from collections.abc import Sequence
+from typing import Any, Final, Protocol, cast
 
 import msgspec
 
@@ -23,25 +25,25 @@ _TEXT_BYTES: Final = 200  # of what was said or could not be parsed
 _PREFILL: Final = re.compile(rb'"processed_tokens":\s*(\d+)')
 
 
-class _Delta(msgspec.Struct):
+class _Delta(msgspec.Struct, gc=False):
     content: Any = None
     reasoning_content: Any = None
     reasoning: Any = None
     tool_calls: Any = None
 
 
-class _Choice(msgspec.Struct):
+class _Choice(msgspec.Struct, gc=False):
     delta: _Delta | None = None
     message: _Delta | None = None  # of a whole answer
     text: Any = None  # of the older completions API
     finish_reason: str | None = None
 
 
-class _Usage(msgspec.Struct):
+class _Usage(msgspec.Struct, gc=False):
     completion_tokens: int | None = None
 
 
-class _Chunk(msgspec.Struct):
+class _Chunk(msgspec.Struct, gc=False):
     id: Any = None
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
@@ -49,6 +51,10 @@ class _Chunk(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(_Chunk)
+_several = msgspec.json.Decoder(list[_Chunk | int])
+_MARK: Final = secrets.randbits(62)  # no server can know it, see `_decoded`
+_BETWEEN: Final = b",%d," % _MARK
+_DONE_EVENT: Final = b"data: [DONE]\n\n"
 
 
 class Reader(Protocol):
@@ -59,7 +65,7 @@ class Reader(Protocol):
     last_token_t: float | None
     last_progress_t: float | None
 
-    def feed(self, data: bytes, t: float) -> None: ...
+    def feed(self, data: bytes, t: float, pieces: Sequence[bytes] = ()) -> None: ...
     def end(self, *, clean: bool) -> None: ...
     def gaps(self) -> Gaps: ...
 
@@ -72,6 +78,7 @@ class StreamReader:
         self.first_token_t: float | None = None
         self.last_token_t: float | None = None
         self.last_progress_t: float | None = None
+        self._max_event_bytes = max_event_bytes
         self._splitter = SseSplitter(max_event_bytes)
         self._prefilled = 0
         self._sketch = GapSketch()
@@ -80,9 +87,14 @@ class StreamReader:
         self._gap_sum_s = 0.0
         self._gap_max_s = 0.0
 
-    def feed(self, data: bytes, t: float) -> None:
+    def feed(self, data: bytes, t: float, pieces: Sequence[bytes] = ()) -> None:
+        """`pieces`: the same bytes as the server framed them, where that is known; most servers frame events."""
+        self.heard.body_bytes += len(data)
+        if data.startswith(b"data: ") and len(data) <= self._max_event_bytes and self._splitter.idle:
+            data = self._plain_events(data, t, pieces)
+            if not data:
+                return
         heard = self.heard
-        heard.body_bytes += len(data)
         for kind, payload in self._splitter.feed(data):
             if kind == "data":
                 self._data(payload, t)
@@ -92,6 +104,49 @@ class StreamReader:
                 self._failure(payload)
             elif heard.finish_reason is None and heard.error is None and heard.garbage is None:
                 heard.garbage = _text(payload)
+
+    def _plain_events(self, data: bytes, t: float, pieces: Sequence[bytes]) -> bytes:
+        """Take the usual thing in few steps: events of one `data: {…}` line each, and a `[DONE]` after them. What is
+        not taken is returned; nothing is taken where there is anything else."""
+        lines = data.count(b"\n")
+        if b"\r" in data:
+            return data
+        if lines == 2 and data.endswith(b"\n\n"):
+            self._data(data[6:-2], t)
+            return b""
+        done = data.endswith(_DONE_EVENT)
+        if len(pieces) > 1 and lines == 2 * len(pieces):
+            payloads = [piece[6:-2] for piece in (pieces[:-1] if done and pieces[-1] == _DONE_EVENT else pieces)]
+            if [piece[:6] for piece in pieces].count(b"data: ") != len(pieces):
+                return data
+            rest = b""
+        else:
+            end = len(data) - len(_DONE_EVENT) if done else data.rfind(b"\n\n") + 2
+            payloads = data[6 : max(end - 2, 0)].split(b"\n\ndata: ")
+            if not data.endswith(b"\n\n", 0, end):
+                return data
+            rest = b"" if done else data[end:]
+        chunks = _decoded(payloads)
+        if chunks is None:
+            return data
+        self._chunks(chunks, payloads, t)
+        self.heard.done = self.heard.done or done
+        return rest
+
+    def _chunks(self, chunks: list[_Chunk], payloads: list[bytes], t: float) -> None:
+        tokens, known = 0, self.heard.response_id is not None
+        for index, chunk in enumerate(chunks):
+            choices = chunk.choices
+            if choices and chunk.error is None and chunk.usage is None and (chunk.id is None or known):
+                delta = choices[0].delta
+                if delta is not None and delta.content and choices[0].finish_reason is None:
+                    tokens += 1
+                    continue
+            if self._understand(chunk, t):
+                self._failure(payloads[index])
+            known = self.heard.response_id is not None
+        if tokens:
+            self._tokens(tokens, t)
 
     def end(self, *, clean: bool) -> None:
         """Nothing: an event without its blank line is dropped, as the standard says."""
@@ -112,41 +167,49 @@ class StreamReader:
         except (msgspec.DecodeError, UnicodeDecodeError):
             self._unreadable(payload)
             return
+        if self._understand(chunk, t):
+            self._failure(payload)
+
+    def _understand(self, chunk: _Chunk, t: float) -> bool:
+        """Take in one chunk; whether it says that the request has failed."""
+        heard = self.heard
         if heard.response_id is None and chunk.id is not None:
             heard.response_id = str(chunk.id)
         if chunk.usage is not None and chunk.usage.completion_tokens is not None:
             heard.usage_tokens = chunk.usage.completion_tokens
         if chunk.error is not None:
-            self._failure(payload)
-        elif chunk.choices:
-            self._choice(chunk.choices[0], payload, t)
+            return True
+        return self._choice(chunk.choices[0], t) if chunk.choices else False
 
-    def _choice(self, choice: _Choice, payload: bytes, t: float) -> None:
+    def _choice(self, choice: _Choice, t: float) -> bool:
         heard = self.heard
         delta = choice.delta
         if choice.text or (delta is not None and (delta.content or _bears_content(delta))):
-            heard.tokens += 1
-            self._token(t)
+            self._tokens(1, t)
         else:
             heard.blanks += 1
         reason = choice.finish_reason
-        if reason is None or heard.error is not None or heard.garbage is not None:
-            return
         if reason == "error":
-            self._failure(payload)
-        elif heard.finish_reason is None:
+            return True
+        if reason is not None and heard.finish_reason is None and heard.error is None and heard.garbage is None:
             heard.finish_reason = reason
+        return False
 
-    def _token(self, t: float) -> None:
+    def _tokens(self, count: int, t: float) -> None:
+        """So many tokens came in one read: the gap before the first is a gap, those between them are none."""
+        self.heard.tokens += count
         last = self.last_token_t
         if last is None:
             self.first_token_t = t
+            self._gap_count += count - 1
+            self._gap_zero += count - 1
         else:
-            self._gap_count += 1
+            self._gap_count += count
             gap_s = t - last
             if gap_s <= 0.0:
-                self._gap_zero += 1
+                self._gap_zero += count
             else:
+                self._gap_zero += count - 1
                 self._gap_sum_s += gap_s
                 self._gap_max_s = max(gap_s, self._gap_max_s)
                 self._sketch.add(gap_s)
@@ -175,6 +238,27 @@ class StreamReader:
             heard.garbage = _text(payload)
 
 
+def _decoded(payloads: list[bytes]) -> list[_Chunk] | None:
+    """The chunks of so many payloads of one line each; None when one of them is anything else.
+
+    One call decodes them all, as an array with a secret number between any two. That this gives what decoding each of
+    them would give: every number is back at the top level, so none is inside a value, so no value spans two payloads;
+    one value stands between any two numbers, so each payload holds one.
+    """
+    count = len(payloads)
+    array = b"[%s]" % _BETWEEN.join(payloads)
+    if b"\n" in array:
+        return None
+    try:
+        values = _several.decode(array)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    if len(values) != 2 * count - 1 or values[1::2].count(_MARK) != count - 1:
+        return None
+    chunks = cast("list[_Chunk]", values[::2])
+    return chunks if set(map(type, chunks)) == {_Chunk} else None
+
+
 class BodyReader:
     """Reads an answer that is not streamed. Its one progress is the arrival of bytes; it has no first token."""
 
@@ -187,7 +271,8 @@ class BodyReader:
         self._pieces: list[bytes] = []
         self._size = 0
 
-    def feed(self, data: bytes, t: float) -> None:
+    def feed(self, data: bytes, t: float, pieces: Sequence[bytes] = ()) -> None:
+        del pieces  # a body is read as a whole
         self._size += len(data)
         self.last_progress_t = t
         if self._size > self._max_bytes:

@@ -19,9 +19,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import httpx
 
@@ -44,48 +44,62 @@ class Marks:
     ended_t: float | None = None  # the answer's end, or the connection's
 
 
-class Exchange(asyncio.Protocol):
-    """One connection: one request out, one response in. What arrived waits in `arrived` with its time."""
+Sink: TypeAlias = Callable[[float, bytes, Sequence[bytes]], None]
+"""Takes what came of a body: its time of arrival, the bytes, and the same bytes as the server framed them."""
 
-    def __init__(self, now: Callable[[], float], marks: Marks) -> None:
+
+class Exchange(asyncio.Protocol):
+    """One connection: one request out, one response in.
+
+    What arrived waits in `arrived` with its time, to be `read`; or, once there is a sink for it, is handed over where
+    it arrives. The latter costs no turn of the loop a piece, which is what matters with hundreds of streams.
+    """
+
+    def __init__(self, now: Callable[[], float], marks: Marks, request: bytes) -> None:
         self.parser = ResponseParser()
         self.marks = marks
         self.arrived: deque[tuple[float, bytes]] = deque()
+        self.arrivals = 0  # how often something has come in, the end of the connection included
         self._now = now
         self._unread = 0
         self._paused = False
         self._waiter: asyncio.Future[None] | None = None
-        self._failure: httpx.TransportError | None = None
+        self._failure: Exception | None = None
         self._over = False
+        self._request = request
+        self._sink: Sink | None = None
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self.marks.connected_t = self._now()
+        self._transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
         if self._over:
             return
+        self.arrivals += 1
         t = self._now()
         if self.marks.first_byte_t is None:
             self.marks.first_byte_t = t
         pieces = self.parser.feed(data)
         if pieces:
             body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            self.arrived.append((t, body))
-            self._unread += len(body)
-            if self._unread > MAX_UNREAD_BYTES and self._transport is not None:
-                self._transport.pause_reading()
-                self._paused = True
+            if self._sink is not None:
+                self._hand_over(self._sink, t, body, pieces)
+            else:
+                self._keep(t, body)
         if self.parser.failure is not None:
             self._finish(t, NotHttpError(self.parser.failure))
         elif self.parser.complete:
             self._finish(t, None)
-        self._wake()
+        elif self._sink is None:
+            self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._over:
             return
+        self.arrivals += 1
         when = "inside the body" if self.parser.status is not None else "before a response"
         if exc is not None:
             self._finish(self._now(), httpx.ReadError(f"{_named(exc)} {when}"))
@@ -93,10 +107,6 @@ class Exchange(asyncio.Protocol):
             self._finish(self._now(), None)
         else:
             self._finish(self._now(), httpx.RemoteProtocolError(f"connection closed {when}"))
-
-    def send(self, data: bytes) -> None:
-        if self._transport is not None:
-            self._transport.write(data)
 
     async def head(self) -> None:
         """Return when status and headers are there. Raises httpx.TransportError."""
@@ -120,10 +130,20 @@ class Exchange(asyncio.Protocol):
             self._paused = False
         return item
 
-    @property
-    def unread(self) -> bool:
-        """Something has happened that the reading task has not seen yet."""
-        return bool(self.arrived) or (self._waiter is not None and self._waiter.done())
+    async def read_into(self, sink: Sink) -> None:
+        """Hand over everything to `sink` until a proper end. Raises httpx.TransportError after the last of it, and
+        what the sink raised."""
+        while self.arrived and self._sink is None:
+            t, body = self.arrived.popleft()
+            self._hand_over(sink, t, body, ())
+        self._sink = sink
+        if self._paused and self._transport is not None:
+            self._transport.resume_reading()
+            self._paused = False
+        while not self._over:
+            await self._wait()
+        if self._failure is not None:
+            raise self._failure
 
     def close(self) -> None:
         """Close properly after a whole answer, else at once."""
@@ -134,9 +154,23 @@ class Exchange(asyncio.Protocol):
                 self._transport.abort()
         self._over = True
 
-    def _finish(self, t: float, failure: httpx.TransportError | None) -> None:
+    def _keep(self, t: float, body: bytes) -> None:
+        self.arrived.append((t, body))
+        self._unread += len(body)
+        if self._unread > MAX_UNREAD_BYTES and self._transport is not None:
+            self._transport.pause_reading()
+            self._paused = True
+
+    def _hand_over(self, sink: Sink, t: float, body: bytes, pieces: Sequence[bytes]) -> None:
+        """What the sink raises is a defect; it belongs to the task that reads, not to the loop."""
+        try:
+            sink(t, body, pieces)
+        except Exception as error:
+            self._finish(t, error)
+
+    def _finish(self, t: float, failure: Exception | None) -> None:
         self._over = True
-        self._failure = failure
+        self._failure = self._failure or failure
         self.marks.ended_t = t
         self._wake()
 
@@ -175,13 +209,12 @@ class LoadTransport(httpx.AsyncBaseTransport):
         self._tls: ssl.SSLContext | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        exchange = Exchange(self._now, Marks())
+        exchange = Exchange(self._now, Marks(), await _request_bytes(request))
         tell = cast("Callable[[Exchange], None] | None", request.extensions.get("exchange"))
         if tell is not None:
             tell(exchange)
         try:
             await self._connect(request, exchange)
-            exchange.send(_request_bytes(request))
             await exchange.head()
         except BaseException:
             exchange.close()
@@ -213,10 +246,10 @@ class LoadTransport(httpx.AsyncBaseTransport):
         return self._tls
 
 
-def _request_bytes(request: httpx.Request) -> bytes:
+async def _request_bytes(request: httpx.Request) -> bytes:
     lines = [b"%s %s HTTP/1.1" % (request.method.encode("ascii"), request.url.raw_path)]
     lines += [b"%s: %s" % header for header in request.headers.raw]
-    return b"\r\n".join(lines) + b"\r\n\r\n" + request.content
+    return b"\r\n".join(lines) + b"\r\n\r\n" + await request.aread()
 
 
 def _named(error: BaseException) -> str:
