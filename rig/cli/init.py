@@ -50,9 +50,9 @@ def init(*, hosts: list[str], key: Path | None, out: Path, force: bool) -> int:
     temporary.replace(out)
     load_inventory(str(out.absolute()))
     print(f"wrote {out}: {len(reached)} of {len(hosts)} hosts. Read it, then: rig doctor --inventory {out}")
-    for one in reached:
+    for name, one in zip(_names([one.found.hostname for one in reached]), reached, strict=True):
         for unknown in one.found.unknown:
-            print(f"{one.ssh.host}: not found out: {unknown}")
+            print(f"{name}: not found out: {unknown}")
     return EXIT_PASS if len(reached) == len(hosts) else EXIT_UNKNOWN
 
 
@@ -169,6 +169,9 @@ def _exo(found: Discovered) -> list[str]:
     else:
         lines.append(f"  # seen running as pid {found.pid}: {_comment(found.command or '')}")
     lines.append(f"  home: {_text(found.home)}")
+    if found.match is not None:
+        lines += ["  # recognised by its command line, which must contain this (extended regular expression):"]
+        lines.append(f"  match: {_text(found.match)}")
     if found.started_by:
         lines.append(f"  # started by {_comment(found.started_by)}")
     lines += [f"  # {_comment(note)}" for note in found.notes]

@@ -6,6 +6,7 @@ Reads only. The parsers are pure; what cannot be found out is said in `unknown` 
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from rig.nodes.ssh import NodeConnection
 API_PORT = 52415
 NOT_BETWEEN_NODES = re.compile(r"^(lo\d*|awdl\d+|llw\d+|gif\d+|stf\d+|docker\d+|veth.*|br-.*|virbr\d+)$")
 
-_FACTS = "uname -s; hostname; id -un; printf '%s\\n' \"$HOME\""
+_FACTS = 'uname -s; hostname; id -un; printf \'%s\\n%s\\n\' "$HOME" "$EXO_HOME"'
 _ADDRESSES = "PATH=$PATH:/usr/sbin:/sbin; ip -o addr 2>/dev/null || ifconfig -a"
 
 
@@ -51,14 +52,14 @@ class Discovered:
 
 async def discover(conn: NodeConnection) -> Discovered:
     """Asks one host. Raises SshError, CommandTimeout."""
-    system, hostname, user, home = ([*(await conn.run(_FACTS)).stdout.splitlines(), "", "", "", ""])[:4]
+    system, hostname, user, home, exo_home = [*(await conn.run(_FACTS)).stdout.splitlines(), *[""] * 5][:5]
     addresses = parse_addresses((await conn.run(_ADDRESSES, check=False)).stdout)
-    usual = f"{home}/.exo" if system == "Darwin" else f"{home}/.cache/exo"
+    usual = exo_home or (f"{home}/.exo" if system == "Darwin" else f"{home}/.cache/exo")
     found = Discovered(system, hostname, user, addresses, home=usual)
     if not addresses:
         found.unknown.append("no addresses were found by `ip -o addr` or `ifconfig -a`")
     table = parse_processes((await conn.run("ps -axww -o pid= -o ppid= -o user= -o command=", check=False)).stdout)
-    mains = exo_mains(table)
+    mains = await _main_by_pidfile(conn, usual, table, found) or exo_mains(table)
     if not mains:
         found.unknown.append("exo does not run there now: its home, port and start command are guesses or missing")
         return found
@@ -100,6 +101,24 @@ def exo_mains(table: Sequence[TableRow]) -> list[TableRow]:
     ]
     pids = {row.pid for row in found}
     return [row for row in found if row.ppid not in pids and "multiprocessing" not in row.command]
+
+
+async def _main_by_pidfile(
+    conn: NodeConnection, home: str, table: Sequence[TableRow], found: Discovered
+) -> list[TableRow]:
+    """The process whose pid is in the usual home, also when it is called otherwise than exo usually is."""
+    pid = (await conn.run(f"cat {q(home + '/exo.pid')}", check=False)).stdout.strip()
+    rows = [row for row in table if str(row.pid) == pid]
+    for row in rows:
+        if not re.search(ExoProcess(home="/x").match, row.command):
+            found.match = match_of(row.command)
+    return rows
+
+
+def match_of(command: str) -> str:
+    """An extended regular expression for this command line, up to its first long option: those may change."""
+    words = list(itertools.takewhile(lambda word: not word.startswith("--"), command.split()))
+    return re.sub(r"([][\\.^$*+?(){}|])", r"\\\1", " ".join(words or [command]))
 
 
 def parse_addresses(text: str) -> list[FoundAddress]:
@@ -171,8 +190,8 @@ async def _port(conn: NodeConnection, pid: int, found: Discovered) -> int | None
         f"lsof -nP -a -p {pid} -iTCP -sTCP:LISTEN -Fn 2>/dev/null || ss -Hltnp | grep 'pid={pid},'"
     )
     ports = parse_listening((await conn.run(command, check=False)).stdout)
-    if API_PORT in ports:
-        return API_PORT
+    if API_PORT in ports or len(ports) == 1:
+        return API_PORT if API_PORT in ports else ports[0]
     text = f"it listens on {', '.join(map(str, ports))}" if ports else "what it listens on cannot be seen"
     found.unknown.append(f"the API's port: {text}; {API_PORT} is exo's default")
     return None

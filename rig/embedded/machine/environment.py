@@ -29,4 +29,5 @@ def session_environment(settings: NodeSettings) -> dict[str, str]:
     """For a command over SSH: the controller is seen at an address of the nodes' own network."""
     connection = f"{CONTROLLER_ADDRESS} 50022 {settings.ipv4} {SSH_PORT}"
     client = f"{CONTROLLER_ADDRESS} 50022 {SSH_PORT}"
-    return {**node_environment(settings), "SSH_CONNECTION": connection, "SSH_CLIENT": client}
+    session = {"SSH_CONNECTION": connection, "SSH_CLIENT": client, "EXO_HOME": settings.exo_home}
+    return {**node_environment(settings), **session}

@@ -51,6 +51,17 @@ esac
 exec "$@"
 """
 
+HOSTNAME = """#!/bin/sh
+echo {name}
+"""
+
+# Only what is asked on first contact; the rest is the system's own.
+IP = """#!/bin/sh
+[ "$*" = "-o addr" ] || {{ PATH=${{PATH#*:}}; exec ip "$@"; }}
+echo "2: {interface}    inet {ipv4}/24 scope global {interface}"
+echo "2: {interface}    inet6 {ipv6}/64 scope link"
+"""
+
 INERT = """#!/bin/sh
 # A command that does nothing and says that all is well: a negative control.
 exit 0
@@ -72,6 +83,8 @@ def write_shims(settings: NodeSettings) -> None:
     folder.mkdir(exist_ok=True)
     scripts = {name: shim(settings, name) for name in (*COMMANDS, FILTER[settings.system])}
     scripts["sudo"] = SUDO
+    scripts["hostname"] = HOSTNAME.format(name=settings.name)
+    scripts["ip"] = IP.format(interface=settings.interface, ipv4=settings.ipv4, ipv6=settings.ipv6)
     for name in settings.inert:
         scripts[name] = INERT
     for name, text in scripts.items():
