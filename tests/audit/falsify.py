@@ -82,6 +82,33 @@ def _altered(event: str, words: dict[str, Any], shift: dict[str, float], fields:
     return {**words, "node_t": words["node_t"] + by_s, **moved, **replaced}
 
 
+def without_start(name: str) -> Change:
+    return without(lambda record: isinstance(record, RequestStarted) and record.id == name)
+
+
+def again(kind: type[RequestStarted | RequestEnded]) -> Change:
+    """The first of its kind is written a second time."""
+
+    def change(world: World) -> None:
+        world.journal.append(next(record for record in world.journal if isinstance(record, kind)))
+
+    return change
+
+
+def reported(number: int, state: str, by_s: float) -> Change:
+    """A moment shifted in the record alone, not in the node's own words."""
+
+    def change(world: World) -> None:
+        world.journal[:] = [
+            msgspec.structs.replace(record, at_t=record.at_t + by_s)
+            if isinstance(record, FaultChanged) and (record.fault, record.state) == (number, state)
+            else record
+            for record in world.journal
+        ]
+
+    return change
+
+
 def planned_hold(number: int, hold_s: float) -> Change:
     def change(world: World) -> None:
         world.journal[:] = [
@@ -222,10 +249,35 @@ def another_request(world: World) -> None:
     )
 
 
+def main_in_between(world: World) -> None:
+    world.begin("node-1", "main", 290, 30.5)
+    world.end(290, 30.8, 1)
+
+
+def out_of_sight(world: World) -> None:
+    exited(300)(world)
+    sample(seen(300, "-"))(world)
+
+
+def never_serving(world: World) -> None:
+    world.begin("node-1", "main", 390, 55.0)
+    world.file("node-1", "exo", 390, 55.0).pop()
+
+
+def taken_twice(world: World) -> None:
+    world.file("node-1", "exo", 100, -5.0).append(
+        ledger.RequestOpened(t=ZERO + 1.2, node="node-1", response="x", model=MODEL, streamed=True, request="r1")
+    )
+
+
 def sent_twice(world: World) -> None:
     world.file("node-2", "exo", 200, -5.0).append(
         ledger.RequestOpened(t=ZERO + 1.2, node="node-2", response="x", model=MODEL, streamed=True, request="r1")
     )
+
+
+def rules_seen_late(world: World) -> None:
+    sample(lambda each: isinstance(each, sampler.NetworkSeen) and bool(each.rules), t=ZERO + 51.0)(world)
 
 
 def rules_stayed(world: World) -> None:

@@ -49,6 +49,7 @@ def _requests(world: World) -> None:
     request(world, "r12", 2.0, 3.0, "error", ledger_end="error", streamed=False, evidence=broken)
     request(world, "r13", 2.0, 3.0, "lost", how="truncated", ledger_end="cut", tokens=3, streamed=False)
     request(world, "r14", 2.0, 3.0, "lost", how="empty", ledger_end="cut", streamed=False)
+    request(world, "p2", 5.0, 15.0, "lost", how="hung", ledger_end="left")
     request(world, "p1", 3.0, 3.1, "completed", ledger_end="finished", tokens=1, last_token_t=3.09)
 
 

@@ -10,7 +10,7 @@ import pytest
 from rig.embedded import ledger
 from rig.journal.records import RunEnded
 from tests.audit.compare import compare
-from tests.audit.falsify import closed, without, without_end
+from tests.audit.falsify import closed, sample, seen, without, without_end
 from tests.audit.story import agreeing
 from tests.audit.world import WALL, ZERO, World, request
 
@@ -21,7 +21,7 @@ def test_three_accounts_that_agree() -> None:
     compared = {row.title: row.compared for row in findings.rows}
     assert compared["requests completed"] == 2
     assert compared["requests lost: hung"] == 2
-    assert compared["requests of the ledger"] == 14
+    assert compared["requests of the ledger"] == 15
     assert compared["faults: from plan to end"] == 4
     assert compared["cluster: processes in state T"] == 7
     assert compared["cluster: processes that ended"] == 13
@@ -77,6 +77,32 @@ def at_the_crash(world: World, **how: Any) -> None:
     request(world, "late", how.pop("start_t", 29.8), how.pop("end_t", 30.106), **how)
 
 
+def died_unseen(world: World) -> None:
+    """The sampler had no look at the short time between stop and kill."""
+    sample(seen(100, "T"))(world)
+    at_the_crash(world, start_t=25.08, end_t=30.08, outcome="lost", how="hung")
+
+
+def stopped_by_its_main(world: World) -> None:
+    world.runner("node-1", 350, 44.0, main=300)
+    world.file("node-1", "exo", 300, 44.0).append(
+        ledger.ProcessSignalled(t=ZERO + 45.99, node="node-1", role="runner", pid=350, signal=9)
+    )
+    world.end(350, 46.0, -9)
+
+
+def ended_alone(world: World) -> None:
+    world.runner("node-1", 350, 44.0, main=300)
+    world.end(350, 46.0, 0)
+
+
+def exo_ended(world: World) -> None:
+    """Begun by the unwedging, and gone again."""
+    world.begin("node-2", "main", 450, 60.3)
+    world.file("node-2", "exo", 450, 60.3).append(ledger.Stopping(t=ZERO + 60.9, node="node-2", process="exo", pid=450))
+    world.end(450, 61.0, 1)
+
+
 BROKEN = "the connection broke: RemoteProtocolError"
 UNCLEAN = "the connection broke after the finish reason"
 EXPLAINED: list[tuple[str, Callable[[World], None], str]] = [
@@ -95,6 +121,10 @@ EXPLAINED: list[tuple[str, Callable[[World], None], str]] = [
         lambda world: at_the_crash(world, start_t=25.08, end_t=30.08, outcome="lost", how="hung"),
         "requests lost: hung",
     ),
+    ("the main died as the client left", died_unseen, "requests lost: hung"),
+    ("signalled by the cluster itself", stopped_by_its_main, "cluster: processes that ended"),
+    ("ended by itself, with its main or its ring", ended_alone, "cluster: processes that ended"),
+    ("exo ended by itself", exo_ended, "cluster: processes that ended"),
     (
         "the main was stopped and killed while it sent the end",
         lambda world: at_the_crash(world, outcome="error", ledger_end="finished", closed_t=30.04, evidence=BROKEN),

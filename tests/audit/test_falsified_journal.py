@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from rig.journal.records import Unwedged
+from rig.journal.records import RequestEnded, RequestStarted, Unwedged
 from tests.audit.falsify import (
     Case,
     Change,
+    again,
     another_kind,
     assert_named,
     ended,
     offset_off,
     planned_hold,
+    reported,
     told,
     twice,
     unwedged,
@@ -20,6 +22,7 @@ from tests.audit.falsify import (
     without_end,
     without_fault,
     without_request,
+    without_start,
 )
 from tests.audit.world import TABLE
 
@@ -61,6 +64,14 @@ CASES: list[Case] = [
     ("a longer hold of a crash", planned_hold(1, 4.0), "fault 1", "began after 1.095"),
     ("a longer hold of a partition", planned_hold(3, 4.0), "fault 3", "2.100 s"),
     ("a kind that is not audited", another_kind, "fault 0", "does not know"),
+    ("a probe given up early", ended("p2", ended_t=14.0), "request p2 ", "left after 9.000 s"),
+    ("a hold that is over too late", planned_hold(3, 0.05), "fault 3", "after 2.100 s"),
+    ("another moment in the reports", reported(0, "struck", 0.5), "fault 0", "the node's clock says 20.005"),
+    ("a runner kill of two", told(2, {}, struck_pids="202:99550 201:99510"), "fault 2", "killed the runner"),
+    ("a runner of another main", told(2, {}, struck_main="100:99500"), "fault 2", "was made by 200"),
+    ("a start dropped", without_start("r1"), "the journal", "ended without a start"),
+    ("a start told twice", again(RequestStarted), "the journal", "started twice"),
+    ("a request's end told twice", again(RequestEnded), "the journal", "ended twice"),
     ("an end told twice", twice, "fault 0", "one end each"),
     ("a strike too early", told(0, {"struck": -1.0}), "fault 0", "state T"),
     ("a strike too late", told(0, {"struck": 1.0}), "fault 0", "state T"),
