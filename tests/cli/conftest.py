@@ -17,7 +17,7 @@ import yaml
 
 from tests.analysis.generate import Shape, info_of, records_of, write_journal
 from tests.cli.bad_inputs import Bad
-from tests.soak.lane import Lane, end_lane, rig, start_lane
+from tests.soak.lane import PATIENCE_S, Lane, end_lane, rig, start_lane
 
 AT_A_TIME = 4
 
@@ -70,6 +70,13 @@ def workplace(lane: Lane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     yield Workplace(lane.inventory, str(garbage), str(full), str(locked), str(folder / "other_key"))
     if mounted:
         subprocess.run(["umount", full], check=True)
+
+
+def alone(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Python itself, with what the tests have."""
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
 
 
 def can_mount() -> bool:

@@ -9,8 +9,6 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ import psutil
 from rig.config.plan import Kind
 from rig.embedded.sampler import read_samples
 from tests.soak.lane import Lane, Soak, on_lane, rig, start_soak, until
+from tests.soak.terminal import WITH_TERMINAL, Reader
 from tests.soak.witness import Spell, resolution_s, spells
 
 LONG_S = 25.0  # a hold that nobody waits for
@@ -97,9 +96,9 @@ class HungUp:
         begun = time.monotonic()
         ours, theirs = pty.openpty()
         options = on_lane(lane, work, self.kind, hold_s=LONG_S)
-        soak = start_soak(work, *options, "--minutes", "5", stdout=theirs, stderr=theirs, prefix=_with_terminal(theirs))
+        soak = start_soak(work, *options, "--minutes", "5", stdout=theirs, stderr=theirs, prefix=WITH_TERMINAL)
         os.close(theirs)
-        reader = _Reader(ours)
+        reader = Reader(ours)
         try:
             wait_for_hold(soak)
             acted = time.monotonic()
@@ -109,42 +108,6 @@ class HungUp:
         finally:
             reader.close()
             soak.end()
-
-
-def _with_terminal(number: int) -> tuple[str, ...]:
-    """A command that makes a descriptor the controlling terminal of the session it leads, and becomes the next one."""
-    code = "import fcntl, os, sys, termios; fcntl.ioctl(1, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-    return (sys.executable, "-c", code)
-
-
-class _Reader:
-    """Reads a pseudo-terminal, so that who writes is never held up, until it is closed."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-        self._stop = threading.Event()
-        self._read = bytearray()
-        os.set_blocking(number, False)
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.02):
-            try:
-                self._read += os.read(self._number, 65536)
-            except BlockingIOError:
-                continue
-            except OSError:
-                return
-
-    def text(self) -> str:
-        return self._read.decode(errors="replace")
-
-    def close(self) -> None:
-        if not self._stop.is_set():
-            self._stop.set()
-            self._thread.join()
-            os.close(self._number)
 
 
 @dataclass(frozen=True)
