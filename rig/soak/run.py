@@ -25,7 +25,7 @@ from rig.observe.target import Target
 from rig.soak.deployments import DeploymentsPosted
 from rig.soak.halting import Halt
 from rig.soak.idle import look_while_idle
-from rig.soak.recovering import Recovering
+from rig.soak.recovering import MOST_EVENTS, Recovering
 from rig.soak.settings import SoakSettings
 from rig.soak.successes import Successes
 from rig.soak.unwedging import Unwedger
@@ -161,6 +161,7 @@ class SoakRun:
             if await self.halt.within(self.settings.plan.baseline):
                 return
             await self.observer.who_served(self.successes.response_ids())
+            await self.observer.read_events(most_events=MOST_EVENTS)  # the first placements: this master may be next
             self._enter("faults")
             self.injector.strike_until_t = self.load_t + self.settings.strike_until_s
             self._start("injection", self.injector.run(self._fault_stop))

@@ -14,7 +14,7 @@ from typing import Final
 from rig.errors import NodeError
 from rig.injection.act import Watcher
 from rig.injection.aim import Act
-from rig.injection.fault import Identity
+from rig.injection.fault import Identity, write_inventory
 from rig.journal.records import Unwedged
 from rig.journal.write import Journal
 from rig.nodes.inspect import inspect
@@ -53,11 +53,21 @@ class Unwedger:
     identity: Identity
 
     async def unwedge(self, fault: int, nodes: list[str]) -> bool:
-        """All restarts at once, each bounded; one record a node. True when every one of them runs again."""
+        """All restarts at once, each bounded; one record a node. True when every one of them runs again.
+
+        What runs on each node is journalled first: a process that died is not to be hidden by its restart.
+        """
+        await asyncio.gather(*(self._look(fault, conn) for conn in self.connections.values()))
         restarted = await asyncio.gather(*(self._restart(fault, self.connections[name]) for name in nodes))
         others = [conn for name, conn in self.connections.items() if name not in nodes]
         started = await asyncio.gather(*(self._start_if_dead(fault, conn) for conn in others))
         return all(restarted) and all(started)
+
+    async def _look(self, fault: int, conn: NodeConnection) -> None:
+        try:
+            write_inventory(self.journal, await inspect(conn, "all"), f"before unwedging after fault {fault}")
+        except NodeError:
+            return  # the restart will say what is wrong with the node
 
     async def _restart(self, fault: int, conn: NodeConnection) -> bool:
         """The crash script with no hold: same proofs, same lease, same healing if this controller dies now."""

@@ -35,10 +35,15 @@ class ViewLogs:
     _accounts: list[_Account] = field(default_factory=list[_Account])
     _held: int = 0
     _latest: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
+    _first_t: dict[str, float] = field(default_factory=dict[str, float])  # of each instance, in any view
 
     def feed(self, record: AnyRecord) -> None:
         if not isinstance(record, ViewChanged) or record.facet not in _FACETS:
             return
+        if record.facet == "instances":
+            for name in _mapping(record.value):
+                if len(self._first_t) < MAX_ENTRIES:
+                    self._first_t.setdefault(name, record.t)
         value = _settled(record.value) if record.facet == "runners" else record.value
         key = (record.node, record.facet)
         if self._latest.get(key) == value:
@@ -52,11 +57,24 @@ class ViewLogs:
         before = account.values.get(record.facet)
         account.values[record.facet] = value
         account.end_t = record.t
-        for name, data in _told(record.facet, before, value):
+        for name, data in self._made_here(reign, _told(record.facet, before, value)):
             if self._held < MAX_ENTRIES:
                 self._held += 1
                 span = Span(record.since_t, record.t)
                 account.entries.append(Entry(len(account.entries), name, data, span))
+
+    def _made_here(self, reign: Reign, told: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
+        """An instance that some view listed before this reign began is taken over, however late it is seen here.
+
+        A node that was started anew takes itself for the master for a moment, and then learns what is there.
+        """
+        begun_t = reign.from_t - reign.error_s
+        return [
+            ("StateCarried", {"instances": {data["instance"]: data}})
+            if name == "InstanceCreated" and self._first_t.get(data["instance"], begun_t) < begun_t
+            else (name, data)
+            for name, data in told
+        ]
 
     def chronicles(self, without: list[Reign], period_s: float, end_t: float) -> list[Chronicle]:
         """Of the reigns of which no log was read."""

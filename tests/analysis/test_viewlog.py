@@ -1,0 +1,52 @@
+"""Reigns told from views alone, in the cases in which a view says more than happened under the reign."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rig.analysis.keeper.reigns import Reigns
+from rig.analysis.keeper.viewlog import ViewLogs
+from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
+
+INSTANCE: dict[str, Any] = {"model": "lab/tiny-a", "runners": {"id-1": "r-1"}, "port": 50000}
+
+
+def entries_of(node: str, records: list[AnyRecord]) -> list[tuple[str, str]]:
+    """Names of what happened under the last reign of a node, with the instances each is about."""
+    reigns = Reigns()
+    views = ViewLogs(reigns)
+    for record in records:
+        reigns.feed(record)
+        views.feed(record)
+    last = [one for one in views.chronicles([], 1.0, 100.0) if one.node == node][-1]
+    return [(entry.name, str(entry.data.get("instance", ""))) for entry in last.entries if entry.order > 0]
+
+
+def master(t: float, node: str) -> MasterSeen:
+    return MasterSeen(t=t, node=node, is_master=True, source="log", at_t=t, at_error_s=0.2)
+
+
+def instances(t: float, node: str, since_t: float | None, *names: str) -> ViewChanged:
+    value = dict.fromkeys(names, INSTANCE)
+    return ViewChanged(t=t, node=node, facet="instances", since_t=since_t, value=value)
+
+
+def test_a_node_started_anew_that_learns_of_an_old_instance_did_not_place_it() -> None:
+    told = entries_of("b", [
+        instances(10.0, "a", None, "old"),
+        instances(20.0, "b", None),
+        master(30.0, "b"),
+        instances(31.0, "b", 30.8, "old"),
+        instances(35.0, "b", 34.8, "old", "new"),
+    ])  # fmt: skip
+    assert told == [("StateCarried", ""), ("InstanceCreated", "new")]
+
+
+def test_what_another_view_shows_first_is_still_made_under_this_reign() -> None:
+    told = entries_of("b", [
+        instances(20.0, "b", None),
+        master(30.0, "b"),
+        instances(31.0, "a", 30.8, "new"),
+        instances(31.2, "b", 31.0, "new"),
+    ])  # fmt: skip
+    assert told == [("InstanceCreated", "new")]
