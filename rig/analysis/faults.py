@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rig.config.plan import RESTARTS
 from rig.journal.records import FaultChanged, FaultKind, FaultState
 
-CRASHES: Final = frozenset({"node-crash", "master-crash"})
+CRASHES: Final[frozenset[str]] = frozenset({*RESTARTS, "reboot"})
 """Kinds after which the exo process of a node is a new one."""
 _LAST: Final = frozenset({"healed", "skipped", "ineffective", "unhealed", "invalid"})
 """States after which the fault's own story is over (an invalid one may still be healed later)."""

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from rig.config.plan import RESTARTS
 from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, ViewChanged
 
-_KILLS: Final = frozenset({"node-crash", "master-crash"})
+_KILLS: Final[frozenset[str]] = frozenset({*RESTARTS, "reboot"})
 
 
 @dataclass(frozen=True)
