@@ -56,6 +56,13 @@ def replaying(tape: Tape) -> None:
     doubled(tape)
 
 
+def vanished_after_unwedging(tape: Tape, *nodes: str) -> None:
+    """With every node restarted by the rig at once nobody is left to remember."""
+    for node in nodes:
+        tape.unwedged(0, node, 100, 102)
+    tape.add(Redeployed(t=125, model=A, reason="vanished", ok=True))
+
+
 CASES: list[tuple[str, Status, Build]] = [
     ("no-request-lost", "not-exercised", lambda t: t.end(1)),
     ("no-request-lost", "pass", lambda t: t.steady(1, 5)),
@@ -117,6 +124,12 @@ CASES: list[tuple[str, Status, Build]] = [
         "deployments-outlive-master",
         "fail",
         lambda t: (runner_kill(t), t.add(Redeployed(t=120, model=A, reason="vanished", ok=True))),
+    ),
+    ("deployments-outlive-master", "fail", lambda t: vanished_after_unwedging(t, "node-1", "node-2")),
+    (
+        "deployments-outlive-master",
+        "not-exercised",
+        lambda t: vanished_after_unwedging(t, "node-1", "node-2", "node-3"),
     ),
     ("run-finished", "unknown", lambda t: t.steady(1, 5)),
     ("run-finished", "pass", lambda t: t.end(1)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
+from rig.journal.records import Redeployed
 
 
 def one_instance(analysis: Analysis) -> Answer:
@@ -19,7 +20,12 @@ def one_instance(analysis: Analysis) -> Answer:
 
 
 def deployments_outlive_master(analysis: Analysis) -> Answer:
-    vanished = [redeployed for redeployed in analysis.redeployed if redeployed.reason == "vanished"]
+    """What vanished when the rig had restarted every node at once is not the keeper's doing: no master was left."""
+    vanished = [
+        redeployed
+        for redeployed in analysis.redeployed
+        if redeployed.reason == "vanished" and not _all_restarted(analysis, redeployed)
+    ]
     if vanished:
         lines = [f"at {redeployed.t:.1f} s: {redeployed.model} had to be posted again" for redeployed in vanished]
         return Answer("fail", f"deployments vanished {len(vanished)} times", evidence(lines))
@@ -27,6 +33,16 @@ def deployments_outlive_master(analysis: Analysis) -> Answer:
     if not crashes:
         return Answer("not-exercised", "no master was killed")
     return Answer("pass", f"none vanished; masters killed: {crashes}")
+
+
+def _all_restarted(analysis: Analysis, redeployed: Redeployed) -> bool:
+    """Whether the rig had unwedged every node, for one and the same fault, not longer than `settle` before."""
+    restarted: dict[int, set[str]] = {}
+    for unwedged in analysis.unwedged:
+        if redeployed.t - analysis.settings.settle_s <= unwedged.started_t <= redeployed.t:
+            restarted.setdefault(unwedged.fault, set()).add(unwedged.node)
+    every = set(analysis.settings.entries)
+    return bool(every) and any(every <= nodes for nodes in restarted.values())
 
 
 CHECKS = [
