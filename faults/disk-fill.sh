@@ -18,13 +18,13 @@ bytes_or_usage leave "$leave"
 fill() {
 	umask 077
 	if [ "$os" = Linux ] && command -v fallocate >/dev/null 2>&1; then
-		R=$(bounded 60 fallocate -l "$1" "$file" 2>&1) && return 0
+		R=$(bounded 60 fallocate -l "$1" "$filled" 2>&1) && return 0
 	fi
-	R=$(bounded 60 dd if=/dev/zero of="$file" bs=1048576 count=$(($1 / 1048576)) 2>&1)
+	R=$(bounded 60 dd if=/dev/zero of="$filled" bs=1048576 count=$(($1 / 1048576)) 2>&1)
 }
 
 occupied() {
-	R=$(du -k "$file" 2>/dev/null | awk '{ printf "%.0f", $1 * 1024 }')
+	R=$(du -k "$filled" 2>/dev/null | awk '{ printf "%.0f", $1 * 1024 }')
 	R=${R:-0}
 }
 
@@ -40,8 +40,8 @@ disk_free "$home" || skip "df does not say how much is free at $home"
 before=$R size=$((R - leave))
 [ -z "$most" ] || [ "$size" -le "$most" ] || size=$most
 [ "$size" -ge 1048576 ] || skip "only $before bytes are free, $leave are to be left"
-file=$home/.rig-fill-$id
-[ ! -e "$file" ] && [ ! -L "$file" ] || skip "$file is there already"
+filled=$home/.rig-fill-$id
+[ ! -e "$filled" ] && [ ! -L "$filled" ] || skip "$filled is there already"
 strike_limit_ms=60000
 begin
 phase=struck

@@ -22,16 +22,18 @@ sample() {
 	early=$main_pid:$main_start
 }
 
-# await_end: every process of the tree has ended by itself. A signal to us cuts this short: exo is then started again if it ended.
+# await_end: every process of the tree has ended by itself. After a signal to us it is given 5 s more: what has been told to stop must
+# not be taken for what runs.
 await_end() {
 	now
-	end_by_ms=$((R + 30000))
+	end_by_ms=$((R + 30000)) cut_by_ms=
 	while :; do
 		# shellcheck disable=SC2086 # a list of items
 		look $pids
 		[ -n "$is_running$is_stopped" ] || return 0
 		now
-		[ "$R" -lt "$end_by_ms" ] && [ -z "$asked" ] || return 1
+		[ -z "$asked" ] || [ -n "$cut_by_ms" ] || cut_by_ms=$((R + 5000))
+		[ "$R" -lt "${cut_by_ms:-$end_by_ms}" ] || return 1
 		pause 20
 	done
 }

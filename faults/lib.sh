@@ -50,7 +50,7 @@ assign() {
 	version) version=$2 ;; boot_id) boot_id=$2 ;; started) started=$2 ;; deadline) deadline=$2 ;; phase) phase=$2 ;;
 	script_pid) script_pid=$2 ;; script_start) script_start=$2 ;; script) script=$2 ;;
 	table) table=$2 ;; pf_loading) pf_loading=$2 ;; pf_token) pf_token=$2 ;; probes) probes=$2 ;; end) end=$2 ;;
-	stop) stop=$2 ;; leave) leave=$2 ;; most) most=$2 ;; load) load=$2 ;; hogs) hogs=$2 ;; file) file=$2 ;;
+	stop) stop=$2 ;; leave) leave=$2 ;; most) most=$2 ;; load) load=$2 ;; hogs) hogs=$2 ;; filled) filled=$2 ;;
 	interface) interface=$2 ;; had) had=$2 ;; effect) effect=$2 ;; amount) amount=$2 ;; qdisc) qdisc=$2 ;; pipe) pipe=$2 ;;
 	every) every=$2 ;; once) once=$2 ;;
 	*) return 1 ;;
@@ -60,7 +60,7 @@ assign() {
 forget() {
 	for key in id run owner kind hold at also sudo what home pidfile match log start hold_cmd release_cmd port others \
 		pids main peers direction ports clients api_port version boot_id started deadline phase script_pid script_start \
-		script table pf_loading pf_token probes end stop leave most load hogs file interface had effect amount qdisc pipe \
+		script table pf_loading pf_token probes end stop leave most load hogs filled interface had effect amount qdisc pipe \
 		every once; do
 		assign "$key" ''
 	done
@@ -450,7 +450,7 @@ lease_write() {
 		"deadline=$deadline" "script_pid=$script_pid" "script_start=$script_start" "script=$script" "phase=$phase" \
 		"pids=$pids" "main=$main" "home=$home" "pidfile=$pidfile" "match=$match" "start=$start" "hold_cmd=$hold_cmd" \
 		"release_cmd=$release_cmd" "sudo=$sudo" "table=$table" "pf_loading=$pf_loading" "pf_token=$pf_token" \
-		"probes=$probes" "hogs=$hogs" "file=$file" "interface=$interface" "had=$had" "qdisc=$qdisc" "pipe=$pipe" \
+		"probes=$probes" "hogs=$hogs" "filled=$filled" "interface=$interface" "had=$had" "qdisc=$qdisc" "pipe=$pipe" \
 		end=1 2>/dev/null >"$lease_new" && mv -f "$lease_new" "$rig_dir/leases/$id" 2>/dev/null && return 0
 	rm -f "$lease_new" 2>/dev/null
 	return 1

@@ -84,13 +84,13 @@ disk_free() {
 
 # Only a file of ours by its name: of this fault, in some folder.
 undo_fill() {
-	case $file in */.rig-fill-"$id") ;; *) note reason "the lease names no file of ours: $file" && return 1 ;; esac
-	if [ -L "$file" ] || { [ -e "$file" ] && [ ! -f "$file" ]; }; then note reason "$file is no plain file" && return 1; fi
-	rm -f "$file"
-	[ ! -e "$file" ] || { note reason "$file is still there" && return 1; }
+	case $filled in */.rig-fill-"$id") ;; *) note reason "the lease names no file of ours: $filled" && return 1 ;; esac
+	if [ -L "$filled" ] || { [ -e "$filled" ] && [ ! -f "$filled" ]; }; then note reason "$filled is no plain file" && return 1; fi
+	rm -f "$filled"
+	[ ! -e "$filled" ] || { note reason "$filled is still there" && return 1; }
 	now
 	undone_ms=$R
-	disk_free "${file%/*}" && note free "$R"
+	disk_free "${filled%/*}" && note free "$R"
 	return 0
 }
 

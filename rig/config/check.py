@@ -111,7 +111,7 @@ def inventory_for_plan(inventory: Inventory, plan: Plan) -> list[Problem]:
     return [
         Problem(
             ("nodes", name, "exo", "start"),
-            f"missing: expected the command that starts exo, since {hit[name]} may end it here",
+            f"missing: expected the command that starts exo, since {hit[name]} may kill it here",
         )
         for name, node in inventory.nodes.items()
         if name in hit and node.exo.start is None
@@ -170,23 +170,37 @@ def _entries(workload: Workload) -> list[str]:
 
 
 def _arrivals(arrivals: Arrivals) -> Iterator[Problem]:
-    if arrivals.kind == "closed":
-        if arrivals.rate is not None:
-            yield Problem(
-                ("arrivals", "rate"), "expected only with kind constant or poisson: a closed loop has no rate"
-            )
-    else:
-        if arrivals.rate is None:
-            yield Problem(
-                ("arrivals", "rate"), f"missing: expected requests a second, since the kind is {arrivals.kind}"
-            )
-        if arrivals.think:
-            yield Problem(("arrivals", "think"), f"expected only with kind closed, not {arrivals.kind}")
+    kind, where = arrivals.kind, "arrivals"
+    if kind == "closed" and arrivals.rate is not None:
+        yield Problem((where, "rate"), "expected only with open-loop kinds such as poisson: a closed loop has no rate")
+    if kind not in ("closed", "replay") and arrivals.rate is None and arrivals.stages is None:
+        yield Problem((where, "rate"), f"missing: expected requests a second, or stages, since the kind is {kind}")
+    if arrivals.rate is not None and arrivals.stages is not None:
+        yield Problem((where, "rate"), "expected either `rate` or `stages`, not both")
+    if arrivals.stages is not None and all(not stage.rate and not stage.to for stage in arrivals.stages):
+        yield Problem((where, "stages"), "expected at least one stage with a rate above 0")
+    if kind != "closed" and arrivals.think:
+        yield Problem((where, "think"), f"expected only with kind closed, not {kind}")
+    for name, value, its_kinds in (
+        ("stages", arrivals.stages, ("constant", "poisson", "gamma", "burst")),
+        ("burstiness", arrivals.burstiness, ("gamma",)),
+        ("burst", arrivals.burst, ("burst",)),
+        ("trace", arrivals.trace, ("replay",)),
+    ):
+        if value is not None and kind not in its_kinds:
+            yield Problem((where, name), f"expected only with kind {' or '.join(its_kinds)}, not {kind}")
+        if value is None and kind in its_kinds and name != "stages":
+            yield Problem((where, name), f"missing: expected with kind {kind}")
 
 
 def _lengths(name: str, lengths: Lengths) -> Iterator[Problem]:
     if lengths.high < lengths.low:
         yield Problem((name, "high"), f"expected at least `low` ({lengths.low}), not {lengths.high}")
+    for key, value in (("mean", lengths.mean), ("deviation", lengths.deviation)):
+        if value is not None and lengths.shape == "uniform":
+            yield Problem((name, key), "expected only with shape normal or lognormal")
+    if lengths.mean is not None and not lengths.low <= lengths.mean <= lengths.high:
+        yield Problem((name, "mean"), f"expected between `low` and `high`, not {lengths.mean:g}")
 
 
 def _deadlines(deadlines: Deadlines) -> Iterator[Problem]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import select
 import signal
 import subprocess
 import sys
@@ -57,9 +56,8 @@ def start_freeze(inventory: str) -> subprocess.Popen[str]:
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and select.select([process.stdout], [], [], 20)[0]:
-        if "holding" in process.stdout.readline():
+    for line in process.stdout:
+        if "holding" in line:
             return process
     raise AssertionError("the freeze did not hold")
 
