@@ -184,6 +184,7 @@ class MasterSeen(Record, frozen=True, kw_only=True, tag="master"):
     source: Literal["log", "files"]
     at_t: float
     at_error_s: float = 0.0
+    past: bool = False  # it had said so before it was watched: at `at_t` or at any time before
 
 
 class EventSeen(Record, frozen=True, kw_only=True, tag="event"):

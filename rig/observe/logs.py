@@ -128,7 +128,7 @@ class LogFollower:
     def _take(self, line: str) -> None:
         now = self._journal.now()
         if line.startswith(_PAST):
-            self._tell_master(line, When(now, DELAY_S))
+            self._tell_master(line, When(now, DELAY_S), past=True)
         elif line.startswith(_MISSED):
             self._missed.append(line.removeprefix(_MISSED))
         elif line == _FOLLOWING:
@@ -157,7 +157,7 @@ class LogFollower:
             self._write_line(f"({dropped} lines were dropped here: more than the journal takes in a second)", when)
         self._write_line(line, when)
 
-    def _tell_master(self, line: str, when: When) -> None:
+    def _tell_master(self, line: str, when: When, *, past: bool = False) -> None:
         claims = self._target.log_sign(line).claims_master
         if claims is None:
             return
@@ -168,6 +168,7 @@ class LogFollower:
             source="log",
             at_t=when.at_t,
             at_error_s=when.error_s,
+            past=past,
         )
         self._journal.write(record)
 

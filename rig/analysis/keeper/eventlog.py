@@ -107,7 +107,7 @@ class EventLogs:
 
     def _chronicle(self, name: str, session: _Session, period_s: float) -> Chronicle:
         reign = session.reign
-        begun = Span() if reign is None else Span(reign.from_t - reign.error_s, reign.from_t + reign.error_s)
+        begun = Span() if reign is None else reign.begun
         seen = [session.entries[index] for index in sorted(session.entries)]
         after, by = _bounds_by_index(session.indices, reign)
         entries = [self._entry(event, Span(begun.after_t, event.t), after, by) for event in seen]

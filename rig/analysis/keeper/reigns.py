@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
+from rig.analysis.keeper.moments import Span
 from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, ViewChanged
 from rig.observe.masters import MasterTracker
 
@@ -18,13 +19,19 @@ MAX_REIGNS: Final = 5000
 
 @dataclass(slots=True)
 class Reign:
-    """`from_t` is uncertain by `error_s`. `node_id` is the master's own id. `to_t` is infinite while it goes on."""
+    """`from_t` is uncertain by `error_s`; with `past` it may have begun at any time before. `node_id` is the master's own.
+    `to_t` is infinite while it goes on."""
 
     node: str
     from_t: float
     error_s: float
     node_id: str | None = None
     to_t: float = math.inf
+    past: bool = False
+
+    @property
+    def begun(self) -> Span:
+        return Span(-math.inf if self.past else self.from_t - self.error_s, self.from_t + self.error_s)
 
     def covers(self, at_t: float) -> bool:
         return self.from_t - self.error_s <= at_t <= self.to_t
@@ -47,7 +54,7 @@ class Reigns:
         match record:
             case MasterSeen():
                 self._tracker.apply(record)
-                self._compare(record.at_t, record.at_error_s)
+                self._compare(record.at_t, record.at_error_s, past=record.past)
             case FaultChanged():
                 self._tracker.apply(record)
                 self._compare(record.at_t, record.at_error_s)
@@ -74,13 +81,13 @@ class Reigns:
         if reign is not None:
             reign.node_id = node_id
 
-    def _compare(self, at_t: float, error_s: float) -> None:
+    def _compare(self, at_t: float, error_s: float, *, past: bool = False) -> None:
         masters = self._tracker.masters
         for node in [node for node in self._current if node not in masters]:
             self._current.pop(node).to_t = at_t
         for node in masters - set(self._current):
             if len(self.all) >= MAX_REIGNS:
                 return
-            reign = Reign(node, self._tracker.claimed_t(node) or at_t, error_s, self._node_ids.get(node))
+            reign = Reign(node, self._tracker.claimed_t(node) or at_t, error_s, self._node_ids.get(node), past=past)
             self._current[node] = reign
             self.all.append(reign)

@@ -84,7 +84,7 @@ class ViewLogs:
                 node_id=account.reign.node_id,
                 session=f"{account.reign.node} at {account.reign.from_t:.1f} s",
                 exact=False,
-                begun=Span(account.reign.from_t - account.reign.error_s, account.reign.from_t + account.reign.error_s),
+                begun=account.reign.begun,
                 entries=account.entries,
                 end=_end(account, end_t),
                 period_s=period_s,
@@ -104,7 +104,7 @@ class ViewLogs:
             carried: dict[str, Any] = {
                 key: found.values.get(key) or {} for key in ("instances", "deployments", "runners")
             }
-            found.entries.append(Entry(0, "StateCarried", carried, Span(reign.from_t - reign.error_s, reign.from_t)))
+            found.entries.append(Entry(0, "StateCarried", carried, reign.begun))
             self._accounts.append(found)
         return found
 
