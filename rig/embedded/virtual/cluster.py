@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from rig.config.inventory import Embedded, Emulated, ExoProcess, Inventory, Node, Ssh
 from rig.embedded.logic.behaviour import named, timers_for
-from rig.embedded.logic.defects import changes_of
+from rig.embedded.logic.defects import Changes, changes_of
 from rig.embedded.logic.simulation import Simulation
 from rig.embedded.virtual.api import FIRST_PORT, VirtualExo, port_of
 from rig.embedded.virtual.chat import ChatConnection
@@ -26,11 +26,15 @@ TOKEN_S: Final = 0.1
 
 @dataclass(frozen=True)
 class VirtualCluster:
-    """`spec` as in an inventory; `folder` is where its run's results go, for the stamp on the reports."""
+    """`spec` as in an inventory; `folder` is where its run's results go, for the stamp on the reports.
+
+    `changes` come on top of behaviour and defects.
+    """
 
     spec: Embedded
     folder: Path
     token_s: float = TOKEN_S
+    changes: Changes = field(default_factory=Changes)
 
     @cached_property
     def names(self) -> list[str]:
@@ -39,8 +43,13 @@ class VirtualCluster:
     @cached_property
     def sim(self) -> Simulation:
         changes = changes_of(self.spec.defects, self.spec.seed)
-        behaviour = replace(named(self.spec.behaviour), **changes.behaviour)
-        timers = timers_for(behaviour, pace=self.spec.pace, load_s=self.spec.load_time, changes=changes.timers)
+        behaviour = replace(named(self.spec.behaviour), **{**changes.behaviour, **self.changes.behaviour})
+        timers = timers_for(
+            behaviour,
+            pace=self.spec.pace,
+            load_s=self.spec.load_time,
+            changes={**changes.timers, **self.changes.timers},
+        )
         return Simulation(
             self.names, behaviour=behaviour, timers=replace(timers, token_s=self.token_s), seed=self.spec.seed
         )

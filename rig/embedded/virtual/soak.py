@@ -9,6 +9,7 @@ from rig.clock import RunClock
 from rig.config.inventory import Embedded
 from rig.config.plan import Plan
 from rig.config.workload import Workload
+from rig.embedded.logic.defects import Changes
 from rig.embedded.virtual.cluster import VirtualCluster
 from rig.embedded.virtual.loop import VirtualLoop
 from rig.journal.records import RunEnded
@@ -29,13 +30,23 @@ class _LoopClock:
 
 
 def simulated_soak(
-    spec: Embedded, workload: Workload, plan: Plan, *, length_s: float, folder: Path, seed: int, limit_s: float = 300.0
+    spec: Embedded,
+    workload: Workload,
+    plan: Plan,
+    *,
+    length_s: float,
+    folder: Path,
+    seed: int,
+    limit_s: float = 300.0,
+    changes: Changes | None = None,
 ) -> RunEnded:
     """`length_s` is virtual seconds of load; `folder` is an empty folder for the run. At most `limit_s` real seconds.
 
+    `changes` come on top of behaviour and defects of `spec`.
+
     Raises ClusterError when it takes longer, JournalError when it cannot be written.
     """
-    cluster = VirtualCluster(spec, folder)
+    cluster = VirtualCluster(spec, folder, changes=changes or Changes())
     settings = paced(
         inventory=cluster.inventory,
         workload=workload,
