@@ -6,11 +6,13 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from bench.compare_power import flagged, made_up, pair
+from rig.analysis.checks.check import CheckResult
+from rig.analysis.verdict import Verdict
 from rig.cli.compare import compare as command
 from rig.compare.compare import Comparison, Figure, compare
 from rig.compare.samples import Samples
@@ -81,6 +83,16 @@ def test_what_never_recovers_counts_as_the_longest(base: Samples) -> None:
     assert "time to serve" in compare(base, [changed(base, serve=never)]).against[0].worse
 
 
+def test_more_that_never_recover_matter_also_when_the_typical_time_is_the_same(base: Samples) -> None:
+    usual = changed(base, serve={kind: [10.0] * 12 for kind in base.serve})
+    worse = changed(base, serve={kind: [10.0] * 7 + [math.inf] * 5 for kind in base.serve})
+    comparison = compare(usual, [worse])
+    headline = figure(comparison, "time to serve")
+    assert headline.change is not None
+    assert headline.change.value == 1.0
+    assert "time to serve" in comparison.against[0].worse
+
+
 def test_a_difference_that_is_sure_but_small_does_not_matter(base: Samples) -> None:
     calm = base.calm
     ahead = {key: type(block)([v * 1.03 for v in block.ttft], block.itl) for key, block in calm.blocks.items()}
@@ -98,13 +110,23 @@ def test_losses_after_faults_are_found(base: Samples) -> None:
     assert figure(comparison, "lost").change is not None
 
 
-def test_a_broken_promise_is_no_matter_of_chance(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(results, "base")
-    write(results, "head", replace(SHORT, seed=1, lost_share=0.2))
+@pytest.mark.parametrize("before", ["pass", "unknown"])
+def test_a_broken_promise_is_no_matter_of_chance(base: Samples, before: Literal["pass", "unknown"]) -> None:
+    sound = changed(base, verdict=Verdict(before, ()))
+    lost = CheckResult("no-request-lost", "none is lost", "fail", "1 of 700", ())
+    broken = changed(base, verdict=Verdict("fail", (lost,)))
+    assert compare(sound, [broken]).against[0].worse == [f"verdict: {before}, now fail (no-request-lost)"]
+    assert compare(broken, [broken]).against[0].worse == []
+    assert compare(broken, [sound]).against[0].worse == []
+
+
+def test_the_exit_code_is_that_of_a_regression_only_where_it_is_asked_for(results: Path) -> None:
+    write(results, "base", SMALL)
+    write(results, "head", replace(SMALL, seed=2, lost_share=1.0))
     assert command(runs=["base", "head"]) == 0
     assert command(runs=["base", "head"], fail_on_regression=True) == 1
-    assert "worse: verdict: unknown, now fail (no-request-lost)" in capsys.readouterr().out
     assert command(runs=["base", "base"], fail_on_regression=True) == 0
+    assert command(runs=["head", "base"], fail_on_regression=True) == 0
 
 
 def test_several_heads_share_one_chance_of_a_false_alarm(base: Samples) -> None:

