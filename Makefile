@@ -1,10 +1,12 @@
 # Every target sets itself up in .venv; nothing needs to be installed by hand beyond Python 3.11+ (or uv) and make.
-.PHONY: help soak test lint audit compare-power report-size requirements clean
+.PHONY: help soak test lint audit defects mutants compare-power report-size requirements clean
 
 help:
 	@echo 'make soak    four minutes of chaos on the embedded cluster, then the tables'
 	@echo 'make test    linters, types and all tests'
 	@echo 'make lint    linters and types only'
+	@echo 'make defects give the embedded cluster each known defect and see that a check finds it'
+	@echo 'make mutants make small wrong changes to the analysis and see that a test finds them'
 	@echo 'make audit   compare the journal of a soak with what the embedded cluster itself recorded'
 	@echo 'make compare-power  how often rig compare cries wolf, and how often it finds what is there'
 	@echo 'make report-size    how long the reports of a run of three hours take'
@@ -36,6 +38,16 @@ compare-power:
 report-size:
 	@.ci/venv dev
 	.venv/bin/python -m bench.report_size
+
+# ONLY="no-grace two-masters" plays only those, SEED=7 repeats a draw, REAL=1 plays against real processes,
+# WRITE=1 puts the table into docs/defects.md.
+defects:
+	@.ci/venv dev
+	.venv/bin/python -m tests.defects $(ONLY) $(if $(SEED),--seed $(SEED)) $(if $(REAL),--real) $(if $(WRITE),--write)
+
+mutants:
+	@.ci/venv dev
+	.venv/bin/python -m tests.mutation $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED))
 
 # Renews the hash-pinned requirements from pyproject.toml; needs uv.
 requirements:
