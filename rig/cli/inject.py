@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 from rig.cli.reach import Reach, running_nodes
 from rig.cli.streams import console_on
@@ -24,6 +26,7 @@ from rig.nodes.rehearse import rehearsed
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import Nodes, open_nodes
 from rig.observe.exo import Exo
+from rig.soak.halting import unless
 from rig.soak.interrupt import Interrupt
 
 BY_HAND = -1
@@ -106,6 +109,27 @@ class _Shown:
         self._console.print(text, markup=False)
 
 
+@dataclass(frozen=True)
+class _Ready:
+    nodes: Nodes
+    rehearsed: frozenset[str]
+
+
+async def _ready(
+    stack: AsyncExitStack, reach: Reach, planned: Planned, *, yes: bool, say: Callable[[str], None]
+) -> _Ready:
+    """Connected, free of leases, agreed to and locked, until `stack` is closed. Raises RigError."""
+    nodes = await stack.enter_async_context(open_nodes(reach.inventory))
+    await asyncio.gather(*(upload(conn) for conn in nodes.values()))
+    await refuse_live(nodes, inventory=reach.name)
+    ready = await rehearsed(nodes)
+    _refuse_unrehearsed(planned, ready)
+    if reach.inventory.emulated is None:
+        await first_contact(nodes, yes=yes, say=say)
+    await stack.enter_async_context(hold_locks(nodes, "by hand", say=say))
+    return _Ready(nodes, ready)
+
+
 async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -> int:
     console = console_on(stderr=True)
 
@@ -115,23 +139,19 @@ async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -
     with Interrupt() as interrupt:
         target = Exo()
         try:
-            async with open_nodes(reach.inventory) as nodes:
-                await asyncio.gather(*(upload(conn) for conn in nodes.values()))
-                await refuse_live(nodes, inventory=reach.name)
-                ready = await rehearsed(nodes)
-                _refuse_unrehearsed(planned, ready)
-                if reach.inventory.emulated is None:
-                    await first_contact(nodes, yes=yes, say=say)
-                async with hold_locks(nodes, "by hand", say=say):
-                    context = AimContext(
-                        nodes=nodes,
-                        instances=lambda: _instances(target, nodes),
-                        rehearsed=ready,
-                        emulated=reach.inventory.emulated is not None,
-                    )
-                    shown = _Shown(as_json=as_json)
-                    identity = Identity(run="by-hand", owner=default_owner())
-                    state = await Fault(planned, context, shown, identity).run(interrupt.event)
+            async with AsyncExitStack() as stack:
+                ready = await unless(interrupt.event, _ready(stack, reach, planned, yes=yes, say=say))
+                if ready is None:
+                    return interrupt.exit_code
+                context = AimContext(
+                    nodes=ready.nodes,
+                    instances=lambda: _instances(target, ready.nodes),
+                    rehearsed=ready.rehearsed,
+                    emulated=reach.inventory.emulated is not None,
+                )
+                shown = _Shown(as_json=as_json)
+                identity = Identity(run="by-hand", owner=default_owner())
+                state = await Fault(planned, context, shown, identity).run(interrupt.event)
         finally:
             await target.close()
         if as_json:

@@ -6,11 +6,10 @@ import asyncio
 import json
 import shutil
 import sys
-from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import uvloop
 from rich.console import Console
@@ -31,14 +30,13 @@ from rig.report.console import print_report
 from rig.report.json import report_json
 from rig.report.write import read_report, write_report
 from rig.soak.describe import describe
-from rig.soak.halting import Halt
+from rig.soak.halting import Halt, unless
 from rig.soak.interrupt import Interrupt
 from rig.soak.run import SoakRun
 from rig.soak.settings import SoakSettings, paced
 
 EMBEDDED: Final = "embedded"
 CLUSTER_FOLDER: Final = "cluster"
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +127,7 @@ async def _soak(wanted: Wanted, inventory: Inventory, workload: Workload, plan: 
         relay = asyncio.create_task(_relay(interrupt, halt))
         try:
             async with AsyncExitStack() as stack:
-                ready = await _or_halt(halt, preparation.ready(stack))
+                ready = await unless(halt.event, preparation.ready(stack))
                 if ready is not None:
                     await _run(_settings(wanted, ready, workload, plan), ready, halt, console)
         finally:
@@ -173,17 +171,3 @@ async def _relay(interrupt: Interrupt, halt: Halt) -> None:
     await interrupt.event.wait()
     assert interrupt.reason is not None
     halt.call(interrupt.reason)
-
-
-async def _or_halt(halt: Halt, work: Coroutine[Any, Any, _T]) -> _T | None:
-    """The work's result, or None when the run was halted before it was done; the work is cancelled then."""
-    task, halting = asyncio.create_task(work), asyncio.create_task(halt.event.wait())
-    try:
-        await asyncio.wait({task, halting}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return await task
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return None
-    finally:
-        halting.cancel()

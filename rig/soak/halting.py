@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 Reason = Literal["finished", "interrupted", "terminated", "aborted", "failed"]
+_T = TypeVar("_T")
 _HURRIED = frozenset[Reason](("interrupted", "terminated", "failed"))
 
 
@@ -41,3 +43,17 @@ class Halt:
         except TimeoutError:
             return False
         return True
+
+
+async def unless(event: asyncio.Event, work: Coroutine[Any, Any, _T]) -> _T | None:
+    """The work's result, or None when the event was set before it was done; the work is cancelled then."""
+    task, told = asyncio.create_task(work), asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait({task, told}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return await task
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return None
+    finally:
+        told.cancel()
