@@ -43,7 +43,8 @@ class Hosts:
     layout: ClusterLayout
     supervisor_pid: int
     pids: NodePids
-    connections: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    serving: set[str] = field(default_factory=set[str])
+    servers: list[subprocess.Popen[str]] = field(default_factory=list[subprocess.Popen[str]])
     processes: list[subprocess.Popen[str]] = field(default_factory=list[subprocess.Popen[str]])
 
     def node_folder(self, node: str) -> Path:
@@ -83,7 +84,12 @@ class Hosts:
         return run(words).status == 0
 
     def serve_echo(self, node: str) -> None:
+        if node in self.serving:
+            return
+        self.serving.add(node)
         server = self._python(node, SERVER, str(ECHO_PORT))
+        self.processes.remove(server)
+        self.servers.append(server)
         assert server.stdout is not None
         assert server.stdout.readline() == "up\n"
 
@@ -135,14 +141,22 @@ class Hosts:
         return Script(process)
 
     def close(self) -> None:
-        for process in self.processes:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):
-                        pipe.close()
-        self.processes.clear()
+        self.close_but_servers()
+        end(self.servers)
+
+    def close_but_servers(self) -> None:
+        end(self.processes)
+
+
+def end(processes: list[subprocess.Popen[str]]) -> None:
+    for process in processes:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+    processes.clear()
 
 
 class Script:
@@ -181,6 +195,9 @@ class Script:
             if event[0] in names:
                 return event
         raise AssertionError(f"no {names} within {within_s} s: {self.said}")
+
+    def ended(self) -> bool:
+        return self._process.poll() is not None
 
     def end(self, *, within_s: float = 60.0) -> int:
         """Its exit status, once it has ended."""

@@ -2,21 +2,21 @@
 
 Rules live in the anchor `com.apple/rig`, which the stock main ruleset reaches by its wildcard. They enforce nothing
 until pf is enabled (`-E`, which gives a counted token). What node scripts do not need is an error, never silently
-accepted.
+accepted. The grammar is that of the virtual Macs, which enforce all of it.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import Literal
 
+from rig.embedded.mac.pf.grammar import parse
+from rig.embedded.mac.pf.statements import FilterRule
+from rig.embedded.mac.pf.words import PfSyntaxError
 from rig.embedded.machine.nft import PACKET_BYTES, CommandError, ReadFile
-from rig.embedded.machine.packet_filter import Chain, Hook, Match, Network, PacketFilter, Rule, network
+from rig.embedded.machine.packet_filter import Chain, Hook, Match, Network, PacketFilter, Rule
 
 ANCHOR = "com.apple/rig"
 MAIN_RULES = 'scrub-anchor "com.apple/*" all fragment reassemble\nanchor "com.apple/*" all\n'
-TABLE = re.compile(r"table\s+<(\w+)>\s+persist\s+\{([^}]*)\}")
 HOOKS: dict[str, tuple[Hook, ...]] = {"in": ("in",), "out": ("out",), "": ("in", "out")}
 
 
@@ -103,94 +103,32 @@ def _chains(rules: list[tuple[tuple[Hook, ...], Rule]]) -> list[Chain]:
 
 
 def parse_rules(text: str) -> list[tuple[tuple[Hook, ...], Rule]]:
-    """Rules with the hooks they apply to. Raises CommandError naming the line."""
-    tables: dict[str, tuple[Network, ...]] = {}
-    rules: list[tuple[tuple[Hook, ...], Rule]] = []
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.partition("#")[0].strip()
-        if not line:
-            continue
-        try:
-            if table := TABLE.fullmatch(line):
-                tables[table[1]] = tuple(network(word) for word in re.split(r"[\s,]+", table[2].strip()) if word)
-            else:
-                rules.append(_rule(line, tables))
-        except ValueError as error:
-            raise CommandError(f"stdin:{number}: syntax error: {line} ({error})") from error
-    return rules
+    """Rules with the hooks they apply to. Raises CommandError naming the line, or the rule that cannot be enforced."""
+    try:
+        ruleset = parse(text)
+    except PfSyntaxError as error:
+        raise CommandError(f"stdin:{error.line}: syntax error: {error.reason}") from error
+    if ruleset.skipped or ruleset.loads or len(ruleset.filters()) != len(ruleset.rules):
+        raise CommandError("pfctl: not emulated: 1 statement that is no rule")
+    return [_rule(rule, ruleset.tables) for rule in ruleset.filters()]
 
 
-@dataclass
-class _Words:
-    rest: list[str]
-
-    def take(self, *options: str) -> str:
-        """The next word if it is one of `options`, else an empty string."""
-        if self.rest and self.rest[0] in options:
-            return self.rest.pop(0)
-        return ""
-
-    def take_all(self, *words: str) -> bool:
-        if self.rest[: len(words)] == list(words):
-            del self.rest[: len(words)]
-            return True
-        return False
-
-    def word(self) -> str:
-        if not self.rest:
-            raise ValueError("unexpected end of the line")
-        return self.rest.pop(0)
-
-
-def _rule(line: str, tables: dict[str, tuple[Network, ...]]) -> tuple[tuple[Hook, ...], Rule]:
-    words = _Words(line.split())
-    verdict: Literal["accept", "drop"] = "drop" if words.take("pass", "block") == "block" else "accept"
-    if verdict == "accept" and not line.startswith("pass "):
-        raise ValueError("a rule begins with pass or block")
-    words.take("drop")
-    hooks = HOOKS[words.take("in", "out")]
-    quick = bool(words.take("quick"))
-    interfaces = frozenset({words.word()}) if words.take("on") else frozenset[str]()
-    family = words.take("inet", "inet6")
-    if words.take("proto") and words.word() != "tcp":
-        raise ValueError("only tcp is emulated")
-    sources: tuple[Network, ...] = ()
-    destinations: tuple[Network, ...] = ()
-    source_ports = destination_ports = frozenset[int]()
-    if not words.take("all"):
-        if words.take("from") == "":
-            raise ValueError("expected all or from")
-        sources, source_ports = _side(words, tables)
-        if words.take("to") == "":
-            raise ValueError("expected to")
-        destinations, destination_ports = _side(words, tables)
-    words.take_all("flags", "any")
-    words.take_all("no", "state")
-    if words.rest:
-        raise ValueError(f"not emulated: {' '.join(words.rest)}")
+def _rule(rule: FilterRule, tables: dict[str, tuple[Network, ...]]) -> tuple[tuple[Hook, ...], Rule]:
+    sides = (rule.source, rule.destination)
+    ranges = any(low != high for side in sides for low, high in side.ports)
+    negated = any(side.negated for side in sides)
+    if rule.returns or rule.keep_state or rule.pipe or ranges or negated or rule.protocols not in {(), ("tcp",)}:
+        raise CommandError(f"pfctl: not emulated: 1 rule: {rule}")
+    sources, destinations = (tables[side.table] if side.table else side.networks for side in sides)
+    if any(side.table and not tables[side.table] for side in sides):
+        raise CommandError(f"pfctl: not emulated: 1 rule with an empty table: {rule}")
     match = Match(
         sources=sources,
         destinations=destinations,
-        source_ports=source_ports,
-        destination_ports=destination_ports,
-        interfaces=interfaces,
-        family={"inet": 4, "inet6": 6}.get(family),  # pyright: ignore[reportArgumentType] (a literal 4, 6 or None)
+        source_ports=frozenset(low for low, _ in rule.source.ports),
+        destination_ports=frozenset(low for low, _ in rule.destination.ports),
+        interfaces=frozenset(rule.interfaces),
+        family=rule.family,
     )
-    return hooks, Rule(match=match, verdict=verdict, text=line, quick=quick)
-
-
-def _side(words: _Words, tables: dict[str, tuple[Network, ...]]) -> tuple[tuple[Network, ...], frozenset[int]]:
-    """Addresses and ports of one side: `any`, a table, or an address; then perhaps `port N`."""
-    word = words.word()
-    networks: tuple[Network, ...]
-    if word == "any":
-        networks = ()
-    elif word.startswith("<"):
-        name = word.strip("<>")
-        if name not in tables:
-            raise ValueError(f"no table {word}")
-        networks = tables[name]
-    else:
-        networks = (network(word),)
-    ports = frozenset({int(words.word())}) if words.take("port") else frozenset[int]()
-    return networks, ports
+    verdict = "drop" if rule.action == "block" else "accept"
+    return HOOKS[rule.direction or ""], Rule(match=match, verdict=verdict, text=str(rule), quick=rule.quick)
