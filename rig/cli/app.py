@@ -363,7 +363,7 @@ def main() -> NoReturn:
 
 def _run() -> int:
     try:
-        app(standalone_mode=True)
+        app(standalone_mode=True, prog_name="rig")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else EXIT_PASS
     except RigError as error:
