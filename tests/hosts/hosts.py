@@ -71,12 +71,14 @@ class Hosts:
 
     def inside(self, node: str, command: str, *, timeout_s: float = 30.0) -> Done:
         """A shell command on the node, as root, not over its network."""
+        return run(self.inside_words(node, command), timeout_s=timeout_s)
+
+    def inside_words(self, node: str, command: str) -> list[str]:
         machine = self.machine(node)
         enter = ["nsenter", "--target", str(machine), "--net", "--pid", "--mount", "--uts"]
         path = DARWIN_PATH if self.layout.system == "darwin" else f"/usr/local/bin:{DARWIN_PATH}"
         tree = self.node_folder(node) / "root" / "tree"
-        words = [*enter, "env", "-i", f"PATH={path}", "HOME=/root", "chroot", str(tree), "/bin/sh", "-c", command]
-        return run(words, timeout_s=timeout_s)
+        return [*enter, "env", "-i", f"PATH={path}", "HOME=/root", "chroot", str(tree), "/bin/sh", "-c", command]
 
     def reaches(self, node: str, address: str, port: int, *, within_s: float = 0.7) -> bool:
         """Whether a new connection from the node comes about."""

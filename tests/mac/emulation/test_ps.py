@@ -1,0 +1,37 @@
+"""BSD's ps over this machine's own processes."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from rig.embedded.mac.ps import ps
+
+
+def test_fields_of_one() -> None:
+    answer = ps(["-ww", "-o", "pid=", "-o", "ppid=", "-o", "command=", "-p", str(os.getpid())])
+    words = answer.out.split()
+    assert answer.status == 0
+    assert words[:2] == [str(os.getpid()), str(os.getppid())]
+    assert "pytest" in answer.out
+
+
+def test_header_and_width() -> None:
+    everybody = ps(["ax"]).out.splitlines()
+    assert everybody[0].split() == ["PID", "TTY", "TIME", "COMMAND"]
+    assert max(map(len, everybody)) <= 79
+    mine = [line for line in ps(["-axww", "-o", "pid,command"]).out.splitlines() if line.split()[0] == str(os.getpid())]
+    assert len(mine) == 1
+
+
+def test_nobody() -> None:
+    assert ps(["-o", "pid=", "-p", "4999999"]).status == 1
+
+
+@pytest.mark.parametrize("arguments", [["--pid", "1"], ["-o", "etimes=", "-p", "1"], ["-p", "x"], ["-Z"], ["-o", ""]])
+def test_refused(arguments: list[str]) -> None:
+    answer = ps(arguments)
+    assert answer.status == 1
+    assert answer.err.startswith("ps: ")
+    assert answer.out == ""

@@ -1,0 +1,85 @@
+"""What node scripts and the rig count on finding on a Mac, and on not finding."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.mac.mac import Tools
+
+
+@pytest.mark.parametrize(
+    "command", ["setsid", "timeout", "nft", "iptables", "ip", "ss", "systemctl", "tc", "flock", "pidof", "free"]
+)
+def test_absent(mac: Tools, command: str) -> None:
+    assert mac.mac.run(f"command -v {command}").status != 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/bin/sh", "/bin/ps", "/bin/launchctl", "/bin/df", "/bin/sleep", "/usr/bin/perl", "/usr/bin/nc"),
+        *("/usr/bin/sed", "/usr/bin/awk", "/usr/bin/stat", "/usr/bin/vm_stat", "/usr/bin/fdesetup", "/usr/bin/pmset"),
+        *("/usr/bin/sw_vers", "/usr/bin/memory_pressure", "/usr/bin/plutil", "/sbin/pfctl", "/sbin/ifconfig"),
+        *("/sbin/shutdown", "/sbin/reboot", "/usr/sbin/sysctl", "/usr/sbin/lsof", "/usr/sbin/dnctl"),
+        *("/usr/sbin/networksetup", "/usr/sbin/system_profiler", "/usr/libexec/ApplicationFirewall/socketfilterfw"),
+    ],
+)
+def test_present(mac: Tools, path: str) -> None:
+    mac.must(f"test -x {path}")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls --color=never /",
+        "date -d now",
+        "stat -c %s /etc/hosts",
+        "sed -i s/a/b/ /etc/does-not-exist",
+        "sed --expression=p /etc/hosts",
+        "ps --no-headers -e",
+        "ps -o nosuchkeyword= -p 1",
+        "grep -P . /etc/hosts",
+        "find . -printf x",
+        "sleep x",
+        "sysctl -n no.such.name",
+        "test -e /proc/self",
+        "test -e /proc/uptime",
+        "launchctl print system/no.such.job",
+    ],
+)
+def test_fails(mac: Tools, command: str) -> None:
+    """What works with GNU's tools, or on Linux."""
+    assert mac.mac.run(command).status != 0
+
+
+def test_ps(mac: Tools) -> None:
+    assert re.fullmatch(r"\s*1\s+\S+\s+0\s*\n", mac.must("ps -o pid= -o state= -o ppid= -p 1"))
+    started = mac.must("ps -o lstart= -p 1").strip()
+    assert re.fullmatch(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d \d{4}", started), started
+    assert "ps -axww" in mac.must("ps -axww -o pid,ppid,command")
+    assert mac.mac.run("ps -o pid= -p 99999").status == 1
+    stopped = mac.must("sleep 5 & kill -STOP $!; ps -o stat= -p $!; kill -KILL $!")
+    assert stopped.startswith("T"), stopped
+
+
+def test_facts(mac: Tools) -> None:
+    assert mac.must("uname -s") == "Darwin\n"
+    assert re.fullmatch(r"[0-9A-F-]{36}\n", mac.must("sysctl -n kern.bootsessionuuid"))
+    assert int(mac.must("sysctl -n hw.memsize")) > 2**28
+    assert re.search(r"page size of \d+ bytes", mac.must("vm_stat"))
+    assert re.search(r"Pages wired down: +\d+\.", mac.must("vm_stat"))
+    assert mac.must("fdesetup status").startswith("FileVault is O")
+    assert re.search(r"\bsleep +\d", mac.must("pmset -g"))
+    assert re.match(r"\d+\.", mac.must("sw_vers -productVersion"))
+    assert len(mac.must("df -Pk /tmp").splitlines()[1].split()) >= 6
+    assert mac.mac.peer.interface in mac.must("ifconfig -l").split()
+    assert re.search(r"inet \S+ netmask 0x[0-9a-f]{8}", mac.must(f"ifconfig {mac.mac.peer.interface}"))
+
+
+def test_sh_and_perl(mac: Tools) -> None:
+    assert mac.must("sh -c 'set -u -f; x=abc; printf %s ${x%c}'") == "ab"
+    clock = "perl -MTime::HiRes=clock_gettime,CLOCK_MONOTONIC -e 'printf q(%.3f), clock_gettime(CLOCK_MONOTONIC)'"
+    assert float(mac.must(f"sleep 0.2; {clock}")) > 0
+    assert mac.must("""perl -MPOSIX -e 'POSIX::setsid(); exec @ARGV' sh -c 'ps -o pgid= -p $$'""").strip().isdigit()
