@@ -153,7 +153,7 @@ def _figures(base: Samples, head: Samples) -> list[_Draft]:
             for group in GROUPS
         ]
     drafts.append(_Draft("outage", "s", _strata(kinds, base.outage, head.outage)))
-    drafts.append(_Draft("errors", "per fault", _strata(kinds, base.errors, head.errors)))
+    drafts.append(_Draft("errors and lost", "per fault", _strata(kinds, base.failed, head.failed)))
     drafts.append(_Draft("lost", "per fault", _strata(kinds, base.lost, head.lost)))
     drafts.append(_Draft("failing in calm weather", "share", [Stratum(base.calm.failing(), head.calm.failing())]))
     for model in dict.fromkeys([*base.models, *head.models]):

@@ -96,7 +96,7 @@ class Samples:
     serve: dict[str, list[float]]  # affected faults: time to serve of the worst model
     serve_by_group: dict[tuple[str, str], list[float]]  # (kind, survived | replaced)
     outage: dict[str, list[float]]  # effective faults: the longest outage, 0 where nothing failed
-    errors: dict[str, list[float]]
+    failed: dict[str, list[float]]  # errors and lost together: what was lost and is now told is no worse
     lost: dict[str, list[float]]  # own node not faulted
 
     @property
@@ -135,7 +135,7 @@ def samples_of(folder: Path, analysis: Analysis, calm: Calm) -> Samples:
         if recoveries:
             _add(found.outage, fault.kind, map(_outage, recoveries))
         counts = analysis.requests.by_fault.get(fault.number) or FaultCounts()
-        found.errors.setdefault(fault.kind, []).append(counts.error)
+        found.failed.setdefault(fault.kind, []).append(counts.error + counts.lost)
         found.lost.setdefault(fault.kind, []).append(counts.lost - counts.lost_own_node)
     return found
 

@@ -203,7 +203,7 @@ def test_json_has_every_figure(results: Path, capsys: pytest.CaptureFixture[str]
     found = json.loads(capsys.readouterr().out)
     (against,) = found["against"]
     names = [one["figure"] for one in against["figures"]]
-    assert {"time to serve", "outage", "errors", "lost", "failing in calm weather"} <= set(names)
+    assert {"time to serve", "outage", "errors and lost", "lost", "failing in calm weather"} <= set(names)
     assert {f"{name}, lab/tiny-{letter}" for name in ("TTFT", "ITL") for letter in "ab"} <= set(names)
     assert found["base"]["requests"]["started"] == 300
     assert found["regressed"] is (against["worse"] != [])
