@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rig.clock import Pace
 from rig.config.plan import KindPlan, Plan
-from rig.config.workload import Arrivals, Deadlines, Workload
+from rig.config.workload import Arrivals, Deadlines, Objectives, Stage, Workload
 
 _CONNECT_FLOOR_S = 1.0  # a TCP connect does not go faster because the cluster does; below this a busy machine shows
 
@@ -17,7 +17,11 @@ def paced_workload(workload: Workload, pace: Pace) -> Workload:
     """The workload with think time and deadlines divided, rates multiplied."""
     arrivals, deadlines = workload.arrivals, workload.deadlines
     return workload.model_copy(
-        update={"arrivals": _paced_arrivals(arrivals, pace), "deadlines": _paced_deadlines(deadlines, pace)}
+        update={
+            "arrivals": _paced_arrivals(arrivals, pace),
+            "deadlines": _paced_deadlines(deadlines, pace),
+            "objectives": _paced_objectives(workload.objectives, pace),
+        }
     )
 
 
@@ -49,8 +53,36 @@ def _paced_span(span: tuple[float, float], pace: Pace) -> tuple[float, float]:
 
 
 def _paced_arrivals(arrivals: Arrivals, pace: Pace) -> Arrivals:
-    rate = None if arrivals.rate is None else arrivals.rate * pace.factor
-    return arrivals.model_copy(update={"think": pace.scale(arrivals.think), "rate": rate})
+    stages = arrivals.stages
+    return arrivals.model_copy(
+        update={
+            "think": pace.scale(arrivals.think),
+            "rate": _faster(arrivals.rate, pace),
+            "stages": None if stages is None else [_paced_stage(stage, pace) for stage in stages],
+            "speed": arrivals.speed * pace.factor if arrivals.kind == "replay" else arrivals.speed,
+        }
+    )
+
+
+def _paced_stage(stage: Stage, pace: Pace) -> Stage:
+    return stage.model_copy(
+        update={
+            "duration": pace.scale(stage.duration),
+            "rate": stage.rate * pace.factor,
+            "to": _faster(stage.to, pace),
+        }
+    )
+
+
+def _faster(rate: float | None, pace: Pace) -> float | None:
+    return None if rate is None else rate * pace.factor
+
+
+def _paced_objectives(objectives: Objectives, pace: Pace) -> Objectives:
+    limits = {"ttft": objectives.ttft, "itl": objectives.itl, "e2el": objectives.e2el}
+    return objectives.model_copy(
+        update={name: None if limit is None else pace.scale(limit) for name, limit in limits.items()}
+    )
 
 
 def _paced_deadlines(deadlines: Deadlines, pace: Pace) -> Deadlines:

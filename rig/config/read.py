@@ -16,6 +16,7 @@ from rig.config.inventory import Inventory
 from rig.config.plan import Plan
 from rig.config.problems import FieldPath, Place, Problem, Source, error_of, locate
 from rig.config.stock import Folder, find
+from rig.config.traces import read_trace
 from rig.config.tree import Tree, parse
 from rig.config.workload import Workload
 from rig.errors import ConfigError
@@ -59,7 +60,7 @@ def read_inventory(name_or_path: str) -> Loaded[Inventory]:
 
 
 def read_workload(name_or_path: str) -> Loaded[Workload]:
-    return _read(name_or_path, "workloads", Workload, check.workload_problems)
+    return _read(name_or_path, "workloads", Workload, lambda found: [*check.workload_problems(found), *_data(found)])
 
 
 def read_plan(name_or_path: str) -> Loaded[Plan]:
@@ -93,6 +94,19 @@ def _read(
     if found:
         raise error_of(locate(tree.source, found))
     return Loaded(value, tree.source)
+
+
+def _data(workload: Workload) -> list[Problem]:
+    """What is wrong with the files of recorded traffic that a workload names."""
+    named = ((("arrivals", "trace"), workload.arrivals.trace, True), (("pairs",), workload.pairs, False))
+    found: list[Problem] = []
+    for path, name, timed in named:
+        try:
+            if name is not None:
+                read_trace(name, timed=timed)
+        except ConfigError as error:
+            found.append(Problem(path, error.message))
+    return found
 
 
 def _content(path: Path) -> bytes:

@@ -29,24 +29,59 @@ class Model(Strict):
 
 
 class Lengths(Strict):
-    """Token counts: uniform between low and high (equal for a constant)."""
+    """Token counts between low and high (equal for a constant).
+
+    `uniform` draws them evenly; `normal` and `lognormal` from a distribution with this mean and standard deviation, by
+    default the middle of the range and a quarter of its width. What falls outside the range is drawn again.
+    """
 
     low: int = Field(ge=1, le=1_000_000, description="the smallest count of tokens")
     high: int = Field(ge=1, le=1_000_000, description="the largest count of tokens")
+    shape: Literal["uniform", "normal", "lognormal"] = "uniform"
+    mean: float | None = Field(default=None, gt=0, le=1_000_000)
+    deviation: float | None = Field(default=None, gt=0, le=1_000_000)
+
+
+class Stage(Strict):
+    """So long at this rate; with `to`, from this rate to that one, evenly (a ramp)."""
+
+    duration: Duration = Field(gt=0, description="how long the stage lasts, such as 5m")
+    rate: float = Field(ge=0, le=10_000, description="requests a second")
+    to: float | None = Field(default=None, ge=0, le=10_000)
 
 
 class Arrivals(Strict):
-    """closed: every client sends its next request `think` after the last one ended. Others are open loop."""
+    """When requests are sent.
 
-    kind: Literal["closed", "constant", "poisson"] = "closed"
+    closed: every client sends its next request `think` after the last one ended. The others are open loop, at `rate`
+    or in `stages` (the last rate goes on after them): constant (even spacing), poisson (random, independent), gamma
+    (random with `burstiness`: 1 is poisson, less is burstier), burst (`burst` requests at once), replay (the times and
+    lengths of a `trace`, from its beginning again when it is over).
+    """
+
+    kind: Literal["closed", "constant", "poisson", "gamma", "burst", "replay"] = "closed"
     think: Duration = 0.0
     rate: float | None = Field(default=None, gt=0, le=10_000)  # requests a second, for open loop
+    stages: list[Stage] | None = Field(default=None, min_length=1, max_length=1000)
+    burstiness: float | None = Field(default=None, gt=0, le=1000)  # the shape of the gamma distribution
+    burst: int | None = Field(default=None, ge=2, le=4096)  # requests that come at once
+    trace: Text | None = None  # a JSONL file: timestamp (ms), input_length, output_length
+    speed: float = Field(default=1.0, gt=0, le=1000)  # of a replay
 
 
 class Deadlines(Strict):
     connect: Duration = Field(default=3.0, gt=0)
     progress: Duration = Field(default=120.0, gt=0)  # no token for so long: hung
     total: Duration = Field(default=300.0, gt=0)  # still going after so long: overdue (or hung, when not streamed)
+
+
+class Objectives(Strict):
+    """What a request must meet to count as good: every one of these that is given. TTFT and E2EL count from the start,
+    or in open loop from when it was due; ITL is the request's mean time per token after the first."""
+
+    ttft: Duration | None = Field(default=None, gt=0)
+    itl: Duration | None = Field(default=None, gt=0)
+    e2el: Duration | None = Field(default=None, gt=0)
 
 
 class Workload(Strict):
@@ -56,6 +91,8 @@ class Workload(Strict):
     arrivals: Arrivals = Arrivals()
     prompt_tokens: Lengths = Lengths(low=16, high=128)
     output_tokens: Lengths = Lengths(low=8, high=48)
+    pairs: Text | None = None  # a JSONL file of input_length and output_length, drawn together instead of the above
+    objectives: Objectives = Objectives()
     deadlines: Deadlines = Deadlines()
     streamed_share: float = Field(default=0.75, ge=0, le=1)
     entry: list[str] | Literal["spread"] = "spread"  # names of entry nodes, or spread over all

@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
+from typing import Final
+
+from rig.clock import Pace
+
+_FAST_FLOOR_S: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +22,11 @@ class Backoff:
     first_s: float = 0.25
     most_s: float = 2.0
     fast_s: float = 1.0  # a request that did not complete within this has failed fast
+
+    def paced(self, pace: Pace) -> Backoff:
+        """The same where everything goes faster. What counts as fast has a floor: a busy machine is not faster."""
+        fast_s = max(pace.scale(self.fast_s), min(self.fast_s, _FAST_FLOOR_S))
+        return Backoff(pace.scale(self.first_s), pace.scale(self.most_s), fast_s)
 
     def wait_s(self, failures: int, rng: Random) -> float:
         """`failures`: how many fast ones in a row, at least one."""

@@ -11,15 +11,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final
 
+from rig.config.traces import read_trace
 from rig.config.workload import Workload
 from rig.errors import UsageError
 from rig.journal.records import RequestEnded
 from rig.journal.write import Journal
-from rig.load.arrivals import planned_times
+from rig.load.arrivals import Due, due
 from rig.load.backoff import Backoff
-from rig.load.deadlines import Limits
+from rig.load.deadlines import GRACE_S, Limits
 from rig.load.draw import Draw, entry_urls
 from rig.load.request import Call, perform
 from rig.load.tasks import first_error, pause
@@ -31,7 +32,7 @@ _STAGGER_MOST_S: Final = 1.0  # between those of the first and the last
 
 
 class LoadDriver:
-    """`entries` are API addresses by node name; all durations in `workload` and `backoff` are used as they are.
+    """`entries` are API addresses by node name; all durations given are used as they are.
 
     `requests`, when given, is how many are sent at most. Raises UsageError for a workload that cannot be run.
     """
@@ -45,6 +46,7 @@ class LoadDriver:
         seed: int,
         requests: int | None = None,
         backoff: Backoff | None = None,
+        grace_s: float = GRACE_S,
         max_in_flight: int = MAX_IN_FLIGHT,
     ) -> None:
         self._workload = workload
@@ -57,23 +59,28 @@ class LoadDriver:
         self._transport = LoadTransport(journal.now)
         self._numbers = itertools.count(1)
         deadlines = workload.deadlines
-        self._limits = Limits(connect_s=deadlines.connect, progress_s=deadlines.progress, total_s=deadlines.total)
+        self._limits = Limits(deadlines.connect, deadlines.progress, deadlines.total, end_s=grace_s)
         self.in_flight = 0
         self.started = 0
-        if workload.arrivals.kind != "closed" and not workload.arrivals.rate:
-            raise UsageError(f"workload {workload.name!r}: {workload.arrivals.kind} arrivals need a rate")
+        arrivals = workload.arrivals
+        if arrivals.kind not in ("closed", "replay") and not arrivals.rate and not arrivals.stages:
+            raise UsageError(f"workload {workload.name!r}: {arrivals.kind} arrivals need a rate")
+        self._trace = None if arrivals.trace is None else read_trace(arrivals.trace)
+        if arrivals.kind == "replay" and self._trace is None:
+            raise UsageError(f"workload {workload.name!r}: a replay needs a trace")
+        rows = None if workload.pairs is None else read_trace(workload.pairs, timed=False)
+        self._pairs = None if rows is None else [(row.prompt_tokens, row.output_tokens) for row in rows]
 
     async def run(self, stop: asyncio.Event) -> None:
         """Return when every request has ended after `stop` was set, or after the last of `requests`.
 
         Raises what one client raised (JournalError above all), after ending the others.
         """
-        kind = self._workload.arrivals.kind
         try:
-            if kind == "closed":
+            if self._workload.arrivals.kind == "closed":
                 await self._closed(stop)
             else:
-                await self._open(stop, kind)
+                await self._open(stop)
         except BaseExceptionGroup as group:
             raise first_error(group) from None
 
@@ -86,7 +93,7 @@ class LoadDriver:
 
     async def _client(self, stop: asyncio.Event, number: int, delay_s: float) -> None:
         name = f"client-{number + 1}"
-        draw = Draw(self._workload, self._seed, name)
+        draw = Draw(self._workload, self._seed, name, self._pairs)
         failures = 0
         if await pause(stop, delay_s):
             return
@@ -102,26 +109,24 @@ class LoadDriver:
             if wait_s > 0 and await pause(stop, wait_s):
                 return
 
-    async def _open(self, stop: asyncio.Event, kind: Literal["constant", "poisson"]) -> None:
-        draw = Draw(self._workload, self._seed, "arrivals")
-        rate = self._workload.arrivals.rate
-        assert rate is not None
+    async def _open(self, stop: asyncio.Event) -> None:
+        """Each request at its time, from a task of its own. The one thing that may hold it back is the bound."""
+        draw = Draw(self._workload, self._seed, "arrivals", self._pairs)
         start_t = self._journal.now()
         slots = asyncio.Semaphore(self._max_in_flight)
 
-        async def one(turn: int, planned_t: float) -> None:
+        async def one(turn: int, wanted: Due) -> None:
             try:
-                await self._send(draw, "arrivals", turn, planned_t)
+                await self._send(draw, "arrivals", turn, start_t + wanted.at_s, wanted)
             finally:
                 slots.release()
 
         async with asyncio.TaskGroup() as group:
-            for turn, offset_s in enumerate(planned_times(kind, rate, draw.rng)):
-                planned_t = start_t + offset_s
-                if await pause(stop, planned_t - self._journal.now()) or not self._may_start():
+            for turn, wanted in enumerate(due(self._workload.arrivals, draw.rng, self._trace)):
+                if await pause(stop, start_t + wanted.at_s - self._journal.now()) or not self._may_start():
                     return
                 await slots.acquire()
-                group.create_task(one(turn, planned_t))
+                group.create_task(one(turn, wanted))
 
     def _may_start(self) -> bool:
         """Count one more request, unless all of them have been sent."""
@@ -130,8 +135,10 @@ class LoadDriver:
         self.started += 1
         return True
 
-    async def _send(self, draw: Draw, client: str, turn: int, planned_t: float) -> RequestEnded:
-        drawn = draw.next()
+    async def _send(
+        self, draw: Draw, client: str, turn: int, planned_t: float, wanted: Due | None = None
+    ) -> RequestEnded:
+        drawn = draw.next() if wanted is None else draw.next(wanted.prompt_tokens, wanted.output_tokens)
         entry, url = self._entries[turn % len(self._entries)]
         call = Call(
             id=f"r{next(self._numbers)}",

@@ -7,24 +7,34 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
+from rig.clock import Pace
+
 Deadline: TypeAlias = Literal["progress", "total", "grace"]
 
 GRACE_S: Final = 5.0
+_GRACE_FLOOR_S: Final = 1.0
 _CONFIRM_S: Final = 0.005
 _CONFIRM_MOST: Final = 20  # times: a server that never pauses must not put its deadline off
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Deadlines of a request in seconds, as they are applied. `progress_s` is for streams alone."""
+    """Deadlines of a request in seconds, as they are applied. `progress_s` is for streams alone; `end_s` is how long
+    what follows a decided outcome is awaited, at most `progress_s`."""
 
     connect_s: float = 3.0
     progress_s: float = 120.0
     total_s: float = 300.0
+    end_s: float = GRACE_S
 
     @property
     def grace_s(self) -> float:
-        return min(GRACE_S, self.progress_s)
+        return min(self.end_s, self.progress_s)
+
+
+def paced_grace_s(pace: Pace) -> float:
+    """The grace where everything goes faster. It has a floor: a busy machine is not faster."""
+    return max(pace.scale(GRACE_S), _GRACE_FLOOR_S)
 
 
 class Progress(Protocol):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 
 import httpx
 
-from rig.config.workload import Workload
+from rig.config.workload import Lengths, Workload
 from rig.errors import UsageError
 from rig.load.prompts import prompt
 
+_TRIES: Final = 100
 _PATH = "/v1/chat/completions"
 
 
@@ -27,22 +30,49 @@ class Drawn:
 class Draw:
     """The sequence of requests of one client: the same for the same workload, seed and client name."""
 
-    def __init__(self, workload: Workload, seed: int, client: str) -> None:
+    def __init__(
+        self, workload: Workload, seed: int, client: str, pairs: Sequence[tuple[int, int]] | None = None
+    ) -> None:
         self._workload = workload
+        self._pairs = pairs
         self._models = [model.model for model in workload.models]
         self._weights = [model.weight for model in workload.models]
         self.rng = Random(f"{seed}/{client}")
 
-    def next(self) -> Drawn:
+    def next(self, prompt_tokens: int | None = None, output_tokens: int | None = None) -> Drawn:
+        """Lengths that are given are used as they are."""
         rng, workload = self.rng, self._workload
-        prompt_tokens = rng.randint(workload.prompt_tokens.low, workload.prompt_tokens.high)
+        if self._pairs and prompt_tokens is None and output_tokens is None:
+            prompt_tokens, output_tokens = rng.choice(self._pairs)
+        if prompt_tokens is None:
+            prompt_tokens = length(workload.prompt_tokens, rng)
         return Drawn(
             model=rng.choices(self._models, self._weights)[0],
             streamed=rng.random() < workload.streamed_share,
             prompt=prompt(rng, prompt_tokens),
             prompt_tokens=prompt_tokens,
-            max_tokens=rng.randint(workload.output_tokens.low, workload.output_tokens.high),
+            max_tokens=length(workload.output_tokens, rng) if output_tokens is None else output_tokens,
         )
+
+
+def length(lengths: Lengths, rng: Random) -> int:
+    """One count of tokens from the distribution, within its range."""
+    low, high = lengths.low, lengths.high
+    if lengths.shape == "uniform" or low == high:
+        return rng.randint(low, high)
+    mean = (low + high) / 2 if lengths.mean is None else lengths.mean
+    deviation = (high - low) / 4 if lengths.deviation is None else lengths.deviation
+    for _ in range(_TRIES):
+        drawn = round(rng.gauss(mean, deviation) if lengths.shape == "normal" else _lognormal(mean, deviation, rng))
+        if low <= drawn <= high:
+            return drawn
+    return min(max(round(mean), low), high)  # hardly any of this distribution lies within the range
+
+
+def _lognormal(mean: float, deviation: float, rng: Random) -> float:
+    """Mean and deviation are of the values, not of their logarithms."""
+    variance = math.log1p((deviation / mean) ** 2)
+    return rng.lognormvariate(math.log(mean) - variance / 2, math.sqrt(variance))
 
 
 def completions_url(base: str) -> httpx.URL:

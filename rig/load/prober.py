@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Mapping
 
 from rig.journal.write import Journal
-from rig.load.deadlines import Limits
+from rig.load.deadlines import GRACE_S, Limits
 from rig.load.draw import completions_url
 from rig.load.request import Call, perform
 from rig.load.tasks import first_error
@@ -32,13 +32,14 @@ class Prober:
         slow_s: float = 10.0,
         limit_s: float = 60.0,
         connect_s: float = 3.0,
+        grace_s: float = GRACE_S,
     ) -> None:
         self._models = models
         self._entries = [(name, completions_url(url)) for name, url in entries.items()]
         self._journal = journal
         self._fast_s = fast_s
         self._slow_s = slow_s
-        self._limits = Limits(connect_s=min(connect_s, limit_s), progress_s=limit_s, total_s=limit_s)
+        self._limits = Limits(min(connect_s, limit_s), progress_s=limit_s, total_s=limit_s, end_s=grace_s)
         self._transport = LoadTransport(journal.now)
         self._numbers = itertools.count(1)
         self._outstanding: set[tuple[str, str]] = set()

@@ -15,6 +15,8 @@ _NAMES = {
     "itl": "ITL (per request)",
     "gap": "ICL (all gaps)",
     "e2el": "E2EL",
+    "ttft_due": "TTFT from when due",
+    "e2el_due": "E2EL from when due",
     "connect": "connect",
     "late": "sent late",
 }

@@ -68,6 +68,7 @@ class Tally:
         self.last_t: float | None = None
         self._planned: dict[str, float] = {}
         self.connect, self.ttft, self.itl, self.e2el, self.late = (Distribution() for _ in range(5))
+        self.ttft_due, self.e2el_due = Distribution(), Distribution()  # from when each was due
         self.gap = Distribution(GapSketch())
 
     @property
@@ -99,7 +100,7 @@ class Tally:
         match record.outcome:
             case "completed":
                 self.completed += 1
-                self._complete(record)
+                self._complete(record, planned_t)
                 return
             case "error":
                 self.error += 1
@@ -113,14 +114,16 @@ class Tally:
         if len(self.examples) < EXAMPLES:
             self.examples.append(record)
 
-    def _complete(self, record: RequestEnded) -> None:
+    def _complete(self, record: RequestEnded, planned_t: float) -> None:
         """Times are of completed requests alone; what failed has no time that could be compared."""
         self.unclean_end += record.unclean_end is not None
         self.damaged += record.damaged is not None
         self.e2el.add(record.ended_t - record.started_t)
+        self.e2el_due.add(record.ended_t - planned_t)
         if record.first_token_t is None or record.last_token_t is None:
             return
         self.ttft.add(record.first_token_t - record.started_t)
+        self.ttft_due.add(record.first_token_t - planned_t)
         if record.tokens > 1:
             self.itl.add((record.last_token_t - record.first_token_t) / (record.tokens - 1))
         self.gap.sketch.merge(record.gaps.sketch)

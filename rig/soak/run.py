@@ -17,7 +17,9 @@ from rig.injection.schedule import draw
 from rig.journal.records import ActivityDied, AnyRecord, Phase, PhaseStarted, RunEnded
 from rig.journal.run import RunInfo
 from rig.journal.write import Journal
+from rig.load.backoff import Backoff
 from rig.load.client import LoadDriver
+from rig.load.deadlines import paced_grace_s
 from rig.load.prober import Prober
 from rig.nodes.ssh import Nodes
 from rig.observe.observer import Observer
@@ -63,7 +65,14 @@ class SoakRun:
         self._tasks: dict[Activity, asyncio.Task[None]] = {}
         identity = Identity(run=info.run, owner=settings.owner)
         self.observer = Observer(target, settings.entries, journal, connections=nodes, timing=settings.watching)
-        self.load = LoadDriver(settings.workload, settings.entries, journal, seed=settings.seed)
+        self.load = LoadDriver(
+            settings.workload,
+            settings.entries,
+            journal,
+            seed=settings.seed,
+            backoff=Backoff().paced(settings.pace),
+            grace_s=paced_grace_s(settings.pace),
+        )
         self.prober = Prober(
             settings.models,
             settings.entries,
@@ -72,6 +81,7 @@ class SoakRun:
             slow_s=settings.probe_slow_s,
             limit_s=settings.probe_limit_s,
             connect_s=settings.workload.deadlines.connect,
+            grace_s=paced_grace_s(settings.pace),
         )
         self.tracker = RecoveryTracker(settings_of(info))
         self.successes = Successes(settings.models)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rig.clock import Pace
 from rig.config.paced import paced_plan, paced_workload
 from rig.config.plan import KindPlan, Plan
-from rig.config.workload import Arrivals, Deadlines, Model, Workload
+from rig.config.workload import Arrivals, Deadlines, Model, Objectives, Workload
 
 PLAN = Plan(
     name="p",
@@ -21,6 +21,7 @@ WORK = Workload(
     models=[Model(model="m")],
     arrivals=Arrivals(kind="poisson", rate=2.0, think=5.0),
     deadlines=Deadlines(connect=3.0, progress=120.0, total=300.0),
+    objectives=Objectives(ttft=2.0),
 )
 
 
@@ -41,6 +42,7 @@ def test_every_duration_of_a_workload_is_divided_and_rates_are_multiplied() -> N
         name="w",
         models=[Model(model="m")],
         arrivals=Arrivals(kind="poisson", rate=20.0, think=0.5),
+        objectives=Objectives(ttft=0.2),
         deadlines=Deadlines(connect=1.0, progress=12.0, total=30.0),  # a connect takes what it takes: 1 s is the floor
     )
 
@@ -60,6 +62,7 @@ def test_no_duration_of_the_models_is_forgotten() -> None:
     plain = {"name", "seed", "blast_radius", "abort_after_unrecovered", "shuffle", "requires"}
     divided = paced_plan(PLAN, Pace(2))
     assert {name for name in Plan.model_fields if getattr(divided, name) == getattr(PLAN, name)} == plain
-    plain = {"name", "models", "clients", "prompt_tokens", "output_tokens", "streamed_share", "entry", "temperature"}
+    plain = {"name", "models", "clients", "prompt_tokens", "output_tokens", "pairs", "streamed_share", "entry"}
+    plain.add("temperature")
     loaded = paced_workload(WORK, Pace(2))
     assert {name for name in Workload.model_fields if getattr(loaded, name) == getattr(WORK, name)} == plain
