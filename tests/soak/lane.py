@@ -34,12 +34,13 @@ models:
 clients: 4
 prompt_tokens: {low: 16, high: 32}
 output_tokens: {low: 4, high: 12}
+deadlines: {progress: 10m, total: 12m} # a busy machine does not go faster at a higher pace
 """
 _PLAN = """\
 name: one-kind
 gap: 4s
 baseline: %(baseline)s
-settle: 4m
+settle: 20m
 sustained: 15s
 kinds:
   %(kind)s: {hold: %(hold)gs}

@@ -19,7 +19,7 @@ _PLAN = """\
 name: all-kinds
 gap: 4s
 baseline: 4s
-settle: 60s
+settle: 4m
 kinds:
   node-crash: {hold: 20s}
   master-crash: {hold: 20s}
