@@ -115,6 +115,48 @@ def soak(
 
 
 @app.command()
+def verify(
+    *,
+    scenarios: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SCENARIO…]", help="Names or paths. [all that come with the rig]", show_default=False),
+    ] = None,
+    inventory: Inventory = None,
+    workload: Workload = "chat",
+    out: Annotated[Path, typer.Option("--out", help="Where runs are kept.")] = Path("results"),
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the folder. [verify-N]", show_default=False)
+    ] = None,
+    yes: Yes = False,
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Delete what is deployed and placed on real nodes first.")
+    ] = False,
+    keep_cluster: Annotated[
+        bool, typer.Option("--keep-cluster", help="Keep the embedded clusters' own folders (their ledgers).")
+    ] = False,
+    list_them: Annotated[bool, typer.Option("--list", help="Say what each scenario does, and play none.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Scripted scenarios: every promise of the keeper, caused on purpose."""
+    from rig.cli.verify import verify as command
+
+    _exit(
+        command(
+            scenarios=scenarios or [],
+            inventory=inventory,
+            workload=workload,
+            out=out,
+            name=name,
+            yes=yes,
+            clear=clear,
+            keep_cluster=keep_cluster,
+            list_them=list_them,
+            as_json=as_json,
+        )
+    )
+
+
+@app.command()
 def plan(
     *,
     hours: Hours = None,
@@ -188,6 +230,26 @@ def doctor(
     from rig.cli.doctor import doctor as command
 
     _exit(command(inventory=inventory, rehearse_restart=rehearse_restart, yes=yes, as_json=as_json))
+
+
+@app.command()
+def bootstrap(
+    *,
+    inventory: Inventory = None,
+    faults: Annotated[
+        str, typer.Option("--faults", "-f", help="The plan whose faults the nodes are to allow.")
+    ] = "keeper",
+    node: Annotated[
+        list[str] | None, typer.Option("--node", "-n", help="Only this node; may be repeated.", show_default=False)
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take away exactly what was made.")] = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Node guard, narrow sudo rights and folders on the nodes: said first, made with --yes, undone with --remove."""
+    from rig.cli.bootstrap import bootstrap_nodes as command
+
+    _exit(command(inventory=inventory, faults=faults, node=node or [], remove=remove, yes=yes, as_json=as_json))
 
 
 @app.command()

@@ -39,6 +39,7 @@ class ExoProcess(Strict):
     stop: Text | None = None
     hold: Text | None = None
     release: Text | None = None
+    command: Text | None = None  # exo's own command line; `rig bootstrap` makes a launchd daemon or systemd unit of it
 
     @property
     def pid_path(self) -> str:
@@ -73,6 +74,7 @@ class Embedded(Strict):
     defects: list[DefectName] = Field(default_factory=list)  # on top of the behaviour; parameters follow from the seed
     pace: float = Field(default=10.0, ge=1.0, le=100.0)
     load_time: Duration = Field(default=4.0, ge=0, le=600)  # a model's load time at pace 1
+    guard: bool = False  # whether each node runs the node guard
     seed: int = 0
 
 

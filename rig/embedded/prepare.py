@@ -167,6 +167,7 @@ def _node_settings(
         inert=inert,
         peers=[_peer(layout, other) for other in range(spec.nodes) if other != index],
         hosts=layout.hosts,
+        guard=spec.guard,
         subnet=layout.subnet,
     )
 

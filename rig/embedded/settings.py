@@ -51,6 +51,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     peers: list[Peer]
     hosts: Literal["processes", "namespaces"] = "processes"
     defects: list[str] = []  # names, on top of the behaviour; their parameters follow from the seed
+    guard: bool = False  # whether the node runs the node guard
     subnet: int = 0  # with namespaces: N in the cluster's 10.77.N.0/24
 
     @property

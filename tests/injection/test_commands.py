@@ -64,7 +64,7 @@ def start_freeze(inventory: str) -> subprocess.Popen[str]:
 
 def test_inject_and_its_evidence(rig: Rig, inventory: str) -> None:
     done = run("inject", "freeze", "--node", "n1", "--hold", "300ms", "--inventory", inventory, "--yes", "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert (told["kind"], told["state"], told["nodes"]) == ("freeze", "healed", ["n1"])
     assert str(rig.tree()[0].pid) in done.stderr  # named before it was hit

@@ -8,10 +8,13 @@ from typing import Protocol
 
 from rig.embedded.hosts import commands
 from rig.embedded.hosts.filter_watch import FilterWatch
+from rig.embedded.hosts.node import LINUX_PATH
 from rig.embedded.hosts.root import tree
 from rig.embedded.ledger import Ledger
 from rig.embedded.machine.answering import Handler
+from rig.embedded.machine.environment import node_environment
 from rig.embedded.machine.exo_process import ExoMain
+from rig.embedded.machine.guard import start_guard
 from rig.embedded.machine.shims import INERT, shim
 from rig.embedded.settings import NodeSettings
 
@@ -61,6 +64,7 @@ def system_of(settings: NodeSettings, ledger: Ledger, exo: ExoMain, reboot: Call
 
 class Linux:
     def __init__(self, settings: NodeSettings, ledger: Ledger, exo: ExoMain, reboot: Callable[[], object]) -> None:
+        self._settings = settings
         self._exo = exo
         self._reboot = reboot
         self._watch = FilterWatch(settings.name, ledger)
@@ -72,4 +76,6 @@ class Linux:
         return await self._exo.start()
 
     async def run(self) -> None:
+        environment = node_environment(self._settings) | {"PATH": LINUX_PATH}
+        await start_guard(self._settings, environment, prefix=("chroot", str(tree(self._settings))))
         await self._watch.follow()

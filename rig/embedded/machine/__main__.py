@@ -15,7 +15,9 @@ from rig.embedded import lifeline as lifelines
 from rig.embedded import orphans
 from rig.embedded.ledger import FilterChanged, Ledger, ProcessExited, Stopping
 from rig.embedded.machine import commands
+from rig.embedded.machine.environment import node_environment
 from rig.embedded.machine.exo_process import ExoMain
+from rig.embedded.machine.guard import start_guard
 from rig.embedded.machine.network import Network
 from rig.embedded.machine.packet_filter import PacketFilter
 from rig.embedded.machine.shims import write_shims
@@ -50,6 +52,7 @@ async def run(settings: NodeSettings, lifeline_fd: int) -> int:
         if problem is not None:
             print(f"{settings.name}: {problem}", file=sys.stderr, flush=True)
             return 1
+        await start_guard(settings, node_environment(settings))
         waiting = asyncio.create_task(stop.wait())
         await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
         ssh.close()
