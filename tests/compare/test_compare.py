@@ -231,3 +231,11 @@ def test_pairs_of_the_bench_are_runs_of_their_own() -> None:
     seeds = [run.analysis.info.seed for run in (comparison.base, comparison.against[0].head)]
     assert seeds == [7, 8]
     assert isinstance(comparison.base.analysis.info, RunInfo)
+
+
+def test_more_faults_of_the_slow_kind_are_not_slower(base: Samples) -> None:
+    """By chance the head met the slow kind more often; each kind takes as long as it did."""
+    fast, slow = [1.0, 1.1, 1.2, 1.3], [50.0, 51.0, 52.0, 53.0]
+    one = changed(base, serve={"freeze": fast * 6, "node-crash": slow})
+    other = changed(base, serve={"freeze": fast, "node-crash": slow * 6})
+    assert compare(one, [other]).against[0].worse == []
