@@ -53,7 +53,7 @@ def describe(settings: SoakSettings, clock: RunClock, revisions: dict[str, str |
         expected_faults=expected,
         target_revisions=revisions,
         pids_allowed=settings.pids_allowed,
-        versions=_versions() | {"system": f"{platform.system()} {platform.release()} {platform.machine()}"},
+        versions=software(),
     )
 
 
@@ -73,6 +73,12 @@ def own_revision() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return told.stdout.strip() or None
+
+
+def software() -> dict[str, str]:
+    """Versions of what the rig stands on, and of the system."""
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    return _versions() | {"system": system, "python": platform.python_version()}
 
 
 def _versions() -> dict[str, str]:

@@ -79,10 +79,7 @@ class SoakSettings:
 
     @property
     def watching(self) -> WatchTiming:
-        interval_s = max(self.pace.poll(_POLL_S), 0.2)
-        return WatchTiming(
-            interval_s=interval_s, timeout_s=2.0, rare_s=max(self.pace.scale(10.0), 1.0), index_s=interval_s
-        )
+        return watching(self.pace)
 
     @property
     def strike_until_s(self) -> float:
@@ -91,6 +88,12 @@ class SoakSettings:
 
     def described(self, what: Workload | Plan | Inventory) -> dict[str, Any]:
         return what.model_dump(mode="json")
+
+
+def watching(pace: Pace) -> WatchTiming:
+    """How often views are polled; the floors are what a poll may cost a node."""
+    interval_s = max(pace.poll(_POLL_S), 0.2)
+    return WatchTiming(interval_s=interval_s, timeout_s=2.0, rare_s=max(pace.scale(10.0), 1.0), index_s=interval_s)
 
 
 def paced(

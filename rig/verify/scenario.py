@@ -157,4 +157,5 @@ class Scenario(Strict):
     faults: bool = False  # whether it harms nodes, which an inventory may forbid
     proves: list[Text] = Field(min_length=1, description="the checks that must pass, by name")
     embedded: Stage = Stage()
+    models: list[Text] | None = Field(default=None, min_length=1)  # instead of the workload's: only played if embedded
     steps: list[Step] = Field(min_length=1, description="a list of steps, each with one key")

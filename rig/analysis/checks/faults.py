@@ -61,6 +61,8 @@ def every_kind_struck(analysis: Analysis) -> Answer:
 
 def exposure(analysis: Analysis) -> Answer:
     rows = [row for row in analysis.kinds if row.effective]
+    if not analysis.requests.total.started:
+        return Answer("not-exercised", "no request was sent")
     if not rows:
         return Answer("not-exercised", "no fault took effect")
     said = ", ".join(f"{row.kind} {row.exposed}" for row in rows)

@@ -19,8 +19,10 @@ MAX_REIGNS: Final = 5000
 
 @dataclass(slots=True)
 class Reign:
-    """`from_t` is uncertain by `error_s`; with `past` it may have begun at any time before. `node_id` is the master's own.
-    `to_t` is infinite while it goes on."""
+    """`from_t` is uncertain by `error_s`; with `past` it may have begun at any time before.
+
+    `node_id` is the master's own. `to_t` is infinite while it goes on.
+    """
 
     node: str
     from_t: float
