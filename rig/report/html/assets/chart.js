@@ -5,8 +5,11 @@ const view = { from: whole[0], to: whole[1] };
 const charts = [];
 const drawn = {};
 const LEFT = 110, RIGHT = 16, BOTTOM = 22;
-const KIND_COLOURS = ["#cc6677", "#aa4499", "#4499cc", "#8f8f1f", "#44aa99", "#7788dd", "#c08040", "#77aa44", "#999999"];
-const KNOWN = ["node-crash", "master-crash", "freeze", "runner-kill", "partition"];  // the same colour in every report
+const KIND_COLOURS = ["#cc6677", "#aa4499", "#4499cc", "#8f8f1f", "#44aa99", "#7788dd", "#c08040", "#77aa44", "#999999",
+  "#b05fd0", "#d0609a", "#3f8f8f", "#a06a3a", "#6a7fb0"];
+const KNOWN = ["node-crash", "master-crash", "freeze", "runner-kill", "partition", "reboot", "graceful-stop", "link-down",
+  "one-way-partition", "bridge-partition", "net-delay", "net-loss", "net-bandwidth", "memory-pressure", "cpu-hog", "disk-fill",
+  "rolling-restart", "fast-master-restart", "double"];  // the same colour in every report; letters tell apart what shares one
 const met = new Set(data.faults.map((f) => f.kind));
 const palettes = [...KNOWN, ...[...met].filter((kind) => !KNOWN.includes(kind)).sort()];
 const kinds = palettes.filter((kind) => met.has(kind));
