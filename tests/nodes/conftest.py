@@ -17,6 +17,24 @@ def _kinds() -> list[str]:
     return ["asyncssh"]
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that install as root are left out loudly elsewhere, and are an error in CI."""
+    if os.geteuid() == 0:
+        return
+    needing = [item for item in items if item.path.name == "test_bootstrap.py" and "root" in fixtures(item)]
+    if not needing:
+        return
+    if os.environ.get("CI") == "true":
+        raise pytest.UsageError(f"{len(needing)} tests install as root: CI must run them as root")
+    config.issue_config_time_warning(UserWarning(f"{len(needing)} tests are left out: they install as root"), 2)
+    config.hook.pytest_deselected(items=needing)
+    items[:] = [item for item in items if item not in needing]
+
+
+def fixtures(item: pytest.Item) -> list[str]:
+    return getattr(item, "fixturenames", [])
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[SshServer]:
     """A running SSH server."""
