@@ -79,9 +79,25 @@ async def run_scenario(
     listen: Callable[[AnyRecord], None],
 ) -> Result:
     """Play it in an empty folder that exists. Raises TargetError when the target cannot be cleared, JournalError."""
+    took_s = await journal_scenario(stand, scenario, folder, stop, reason, listen)
+    report = read_report(folder)
+    write_report(folder, report)
+    return Result(scenario, folder, report.verdict, took_s)
+
+
+async def journal_scenario(
+    stand: Stand,
+    scenario: Scenario,
+    folder: Path,
+    stop: asyncio.Event,
+    reason: Callable[[], Reason],
+    listen: Callable[[AnyRecord], None],
+    clock: RunClock | None = None,
+) -> float:
+    """The same without reports; how long it took, in seconds of `clock` (another one under virtual time)."""
     clearing = Clearing(stand.target, stand.entries, stand.pace)
     await clearing.clear()
-    clock = RunClock()
+    clock = clock or RunClock()
     write_run(folder, _describe(stand, scenario, folder.name, clock))
     journal = Journal(folder, clock)
     try:
@@ -89,9 +105,7 @@ async def run_scenario(
         await _Run(stand, scenario, journal, Identity(run=folder.name, owner=stand.owner)).run(stop, reason)
     finally:
         journal.close()
-    report = read_report(folder)
-    write_report(folder, report)
-    return Result(scenario, folder, report.verdict, clock.now())
+    return clock.now()
 
 
 class _Run:

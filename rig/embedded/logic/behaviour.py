@@ -92,7 +92,7 @@ class Behaviour:
     snapshot: bool = True  # a joining node gets the state at once; False: replay, with old state shown meanwhile
     senior_master_wins: bool = False  # a resumed old master wins and brings its old state; False: the larger group wins
     deaf_election_chance: float = 0.0  # a node hears no one in an election that began with a silence
-    endless_election: bool = False
+    endless_election: bool = False  # from the first loss of a peer on
     masters_stay: bool = False  # a master that others once elected never yields to another
     instances_in_same_pass: bool = True  # a timed-out node's instances go with it; False: one pass later
     ghost_nodes: bool = False  # nodes are never timed out

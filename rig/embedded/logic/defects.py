@@ -221,7 +221,7 @@ DEFECTS: Final[Mapping[DefectName, Defect]] = {
     ),
     "endless-election": Defect(
         "symptom",
-        "every election is followed by the next",
+        "once a peer was lost, every election is followed by the next",
         lambda rng: Changes({"endless_election": True}, {"disagreement_s": math.inf}),
         "exo-explore/exo 2094",
     ),

@@ -50,6 +50,7 @@ class Election:
         self._seniority = 0
         self._next_beat = 0.0
         self._elected = False  # others have once taken this node for their master
+        self._disturbed = False  # a peer was lost
 
     # questions
 
@@ -100,6 +101,7 @@ class Election:
         peer.linked, peer.node_id, peer.disagrees_since = False, None, None
         self._candidates.pop(name, None)
         if was_alive:
+            self._disturbed = True
             self._group = min(self._group, 1 + len(self.living()))
             self._campaign(now, deaf=silent and self._ctx.rng.random() < self._ctx.behaviour.deaf_election_chance)
 
@@ -212,7 +214,7 @@ class Election:
             self._seniority = max(self._seniority, 1 + len(heard))
         self.session = best.proposed
         self._next_lineage = best.lineage
-        if self._ctx.behaviour.endless_election:
+        if self._ctx.behaviour.endless_election and self._disturbed:
             self._campaign(now)
         return best.proposed
 

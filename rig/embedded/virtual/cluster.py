@@ -20,6 +20,8 @@ from rig.embedded.virtual.node import START, STOP, VirtualNode
 
 T = TypeVar("T")
 
+SETTLED_S: Final = 30.0
+"""At pace 1: a cluster has its master and its links when the rig meets it."""
 TOKEN_S: Final = 0.1
 """Between two tokens, at any pace: the fewer events, the quicker the simulation."""
 
@@ -50,9 +52,11 @@ class VirtualCluster:
             load_s=self.spec.load_time,
             changes={**changes.timers, **self.changes.timers},
         )
-        return Simulation(
+        sim = Simulation(
             self.names, behaviour=behaviour, timers=replace(timers, token_s=self.token_s), seed=self.spec.seed
         )
+        sim.run_until(SETTLED_S / self.spec.pace)
+        return sim
 
     @cached_property
     def inventory(self) -> Inventory:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
+from rig.clock import RunClock
 from rig.embedded.logic.simulation import Simulation
 from rig.errors import ClusterError
 
@@ -21,8 +22,10 @@ _LOOK_EVERY: Final = 4096  # turns between two looks at the real clock
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """`time()` begins at 0. Raises ClusterError out of `run_until_complete` when nothing will ever happen again, and
-    after `limit_s` real seconds."""
+    """`time()` begins where the simulation is.
+
+    Raises ClusterError out of `run_until_complete`: nothing will ever happen again, or `limit_s` real seconds are over.
+    """
 
     def __init__(self, sim: Simulation, dial: Dial, *, limit_s: float) -> None:
         self._turning = _Turning(sim, limit_s)
@@ -47,12 +50,24 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return transport, made[0]
 
 
+class LoopClock(RunClock):
+    """The clock of a run on such a loop: seconds since it was made."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__()
+        self._loop = loop
+        self._began = loop.time()
+
+    def now(self) -> float:
+        return self._loop.time() - self._began
+
+
 class _Turning(selectors.DefaultSelector):
     """Instead of waiting for files: the simulation goes on, as far as the loop would have waited."""
 
     def __init__(self, sim: Simulation, limit_s: float) -> None:
         super().__init__()
-        self.now = 0.0
+        self.now = sim.now
         self._sim = sim
         self._turns = 0
         self._until = time.monotonic() + limit_s

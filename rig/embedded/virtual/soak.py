@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from rig.clock import RunClock
@@ -11,7 +10,7 @@ from rig.config.plan import Plan
 from rig.config.workload import Workload
 from rig.embedded.logic.defects import Changes
 from rig.embedded.virtual.cluster import VirtualCluster
-from rig.embedded.virtual.loop import VirtualLoop
+from rig.embedded.virtual.loop import LoopClock, VirtualLoop
 from rig.journal.records import RunEnded
 from rig.journal.run import write_run
 from rig.journal.write import Journal
@@ -19,14 +18,6 @@ from rig.soak.describe import describe
 from rig.soak.halting import Halt
 from rig.soak.run import SoakRun
 from rig.soak.settings import paced
-
-
-@dataclass(frozen=True)
-class _LoopClock:
-    loop: VirtualLoop
-
-    def now(self) -> float:
-        return self.loop.time()
 
 
 def simulated_soak(
@@ -61,7 +52,7 @@ def simulated_soak(
     write_run(folder, info)
 
     async def main(loop: VirtualLoop) -> RunEnded:
-        journal = Journal(folder, _LoopClock(loop))
+        journal = Journal(folder, LoopClock(loop))
         nodes, target = cluster.connections(), cluster.target()
         try:
             run = SoakRun(settings, info, nodes, target, journal, Halt(), rehearsed=frozenset(cluster.names))

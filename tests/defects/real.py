@@ -1,0 +1,74 @@
+"""The same run with real processes, by the commands that anybody would give: `rig soak`, `rig verify`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from rig.errors import ClusterError
+from tests.defects.cases import Case
+from tests.defects.draw import drawn
+from tests.defects.play import Outcome, judged
+
+PACE: Final = 10.0
+_SET_UP_S: Final = 180.0
+_EXITS: Final = (0, 1, 3)
+
+
+def real(case: Case, seed: int, *, defects: list[str], keep: Path | None) -> Outcome:
+    """Raises ClusterError when the command did not come to a verdict."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="rig-defects-") as scratch:
+        home = Path(scratch) if keep is None else keep
+        home.mkdir(parents=True, exist_ok=True)
+        what = drawn(case, seed, pace=PACE)
+        inventory: dict[str, Any] = {
+            "name": "drawn",
+            "embedded": what.spec("sound", defects).model_dump(exclude_defaults=True),
+        }
+        inventory["embedded"] |= {"pace": PACE}
+        named = _write(home / "inventory.yaml", inventory)
+        common = ["--inventory", named, "--out", str(home), "--name", "run", "--yes"]
+        if case.scenarios:
+            command = ["verify", *case.scenarios, *common]
+            limit_s = _SET_UP_S + 600.0
+        else:
+            workload = _write(home / "workload.yaml", what.workload.model_dump(mode="json"))
+            plan = _write(home / "faults.yaml", what.plan.model_dump(mode="json", exclude_defaults=True))
+            minutes = f"{what.real_length_s / 60:.2f}"
+            command = ["soak", "--minutes", minutes, "--workload", workload, "--faults", plan, *common]
+            command += ["--seed", str(what.seed)]
+            limit_s = _SET_UP_S + 3 * what.real_length_s
+        ended = _call(command, home / "output.txt", limit_s)
+        return judged(home / "run", ended, began, seed)
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> str:
+    path.write_text(yaml.safe_dump(dict(content), sort_keys=False))  # pyright: ignore[reportUnknownMemberType] (untyped keywords)
+    return str(path)
+
+
+def _call(command: list[str], output: Path, limit_s: float) -> str:
+    with output.open("wb") as out:
+        try:
+            ended = subprocess.run(
+                [sys.executable, "-m", "rig", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                timeout=limit_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ClusterError(f"rig {command[0]} did not end within {limit_s:.0f} s") from error
+    if ended.returncode not in _EXITS:
+        tail = output.read_text(errors="replace")[-600:]
+        raise ClusterError(f"rig {command[0]} ended with status {ended.returncode}: {tail}")
+    return "finished" if ended.returncode in (0, 1) else "finished, unknown"
