@@ -1,5 +1,5 @@
 # Every target sets itself up in .venv; nothing needs to be installed by hand beyond Python 3.11+ (or uv) and make.
-.PHONY: help soak test lint audit defects mutants compare-power report-size requirements clean
+.PHONY: help soak test lint audit defects mutants compare-power report-size mac-suite wrong-pf requirements clean
 
 help:
 	@echo 'make soak    four minutes of chaos on the embedded cluster, then the tables'
@@ -10,6 +10,8 @@ help:
 	@echo 'make audit   compare the journal of a soak with what the embedded cluster itself recorded'
 	@echo 'make compare-power  how often rig compare cries wolf, and how often it finds what is there'
 	@echo 'make report-size    how long the reports of a run of three hours take'
+	@echo 'make mac-suite      what macOS does, and the node scripts on it: on this Mac (with sudo), else on a virtual one (as root)'
+	@echo 'make wrong-pf       wrong ways to cut a Mac off, each of which must be caught (Linux, as root)'
 
 soak:
 	@.ci/venv run
@@ -48,6 +50,14 @@ defects:
 mutants:
 	@.ci/venv dev
 	.venv/bin/python -m tests.mutation $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED))
+
+mac-suite:
+	@.ci/venv dev
+	.venv/bin/python -m pytest -p no:xdist tests/mac
+
+wrong-pf:
+	@.ci/venv dev
+	.venv/bin/python -m tests.mac.wrong_pf
 
 # Renews the hash-pinned requirements from pyproject.toml; needs uv.
 requirements:

@@ -13,14 +13,15 @@ from tests.hosts.hosts import Hosts, needs_root, run, running
 from tests.mac.mac import ANCHOR, Mac, Tools, is_mac, real_mac, virtual_mac
 
 VIRTUAL_ONLY = {"macs"}
+ANCHORS = (ANCHOR, "rig", "com.apple/aaa.rig", "com.apple/zzz.rig", "com.apple/org.foreign")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not is_mac():
-        needs_root(config, items, {"mac", "macs"}, ci=os.environ.get("CI") == "true", root=os.geteuid() == 0)
+        needs_root(config, items, {"machine", "macs"}, ci=os.environ.get("CI") == "true", root=os.geteuid() == 0)
         return
     virtual = [item for item in items if VIRTUAL_ONLY & set(getattr(item, "fixturenames", ()))]
-    needing = [item for item in items if "mac" in getattr(item, "fixturenames", ())]
+    needing = [item for item in items if "machine" in getattr(item, "fixturenames", ())]
     if virtual:
         text = f"{len(virtual)} tests are left out: they need the emulation, or would disturb others on this Mac"
         config.issue_config_time_warning(UserWarning(text), 2)
@@ -47,15 +48,19 @@ def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return virtual_mac(hosts)
 
 
+@pytest.fixture(scope="session")
+def tools(machine: Mac) -> Tools:
+    """The Mac, for tests that leave its packet filter alone."""
+    return Tools(machine)
+
+
 @pytest.fixture
-def mac(machine: Mac) -> Iterator[Tools]:
-    """The Mac with nothing of ours on it, before and after."""
-    tools = Tools(machine)
+def mac(tools: Tools) -> Iterator[Tools]:
+    """The Mac with nothing of ours in its packet filter, before and after."""
     assert "block" not in tools.must(f"pfctl -q -a {ANCHOR} -s rules"), "the anchor is in use"
     before = tools.must("pfctl -q -s References 2>/dev/null || :")
     yield tools
-    for anchor in (ANCHOR, "rig", "com.apple/aaa.rig", "com.apple/zzz.rig"):
-        tools.mac.run(f"pfctl -q -a {anchor} -F all")
+    tools.mac.run("; ".join(f"pfctl -q -a {anchor} -F all" for anchor in ANCHORS))
     after = tools.must("pfctl -q -s References 2>/dev/null || :")
     for token in _tokens(after) - _tokens(before):
         tools.mac.run(f"pfctl -X {token}")

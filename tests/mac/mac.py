@@ -115,7 +115,7 @@ class Tools:
         """Whether a new connection comes about within about a second."""
         peer = self.mac.peer
         where = f"{address or peer.address} {port or peer.port}"
-        return self.mac.run(f"perl -e 'alarm 2; exec @ARGV' nc -z {where}").status == 0
+        return self.mac.run(f"perl -e 'alarm 1; exec @ARGV' nc -z {where}").status == 0
 
     def load(self, rules: str, anchor: str = ANCHOR) -> Done:
         path = f"{self.mac.folder}/rules.conf"

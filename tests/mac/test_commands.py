@@ -12,8 +12,8 @@ from tests.mac.mac import Tools
 @pytest.mark.parametrize(
     "command", ["setsid", "timeout", "nft", "iptables", "ip", "ss", "systemctl", "tc", "flock", "pidof", "free"]
 )
-def test_absent(mac: Tools, command: str) -> None:
-    assert mac.mac.run(f"command -v {command}").status != 0
+def test_absent(tools: Tools, command: str) -> None:
+    assert tools.mac.run(f"command -v {command}").status != 0
 
 
 @pytest.mark.parametrize(
@@ -26,14 +26,13 @@ def test_absent(mac: Tools, command: str) -> None:
         *("/usr/sbin/networksetup", "/usr/sbin/system_profiler", "/usr/libexec/ApplicationFirewall/socketfilterfw"),
     ],
 )
-def test_present(mac: Tools, path: str) -> None:
-    mac.must(f"test -x {path}")
+def test_present(tools: Tools, path: str) -> None:
+    tools.must(f"test -x {path}")
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        "ls --color=never /",
         "date -d now",
         "stat -c %s /etc/hosts",
         "sed -i s/a/b/ /etc/does-not-exist",
@@ -41,7 +40,6 @@ def test_present(mac: Tools, path: str) -> None:
         "ps --no-headers -e",
         "ps -o nosuchkeyword= -p 1",
         "grep -P . /etc/hosts",
-        "find . -printf x",
         "sleep x",
         "sysctl -n no.such.name",
         "test -e /proc/self",
@@ -49,37 +47,37 @@ def test_present(mac: Tools, path: str) -> None:
         "launchctl print system/no.such.job",
     ],
 )
-def test_fails(mac: Tools, command: str) -> None:
+def test_fails(tools: Tools, command: str) -> None:
     """What works with GNU's tools, or on Linux."""
-    assert mac.mac.run(command).status != 0
+    assert tools.mac.run(command).status != 0
 
 
-def test_ps(mac: Tools) -> None:
-    assert re.fullmatch(r"\s*1\s+\S+\s+0\s*\n", mac.must("ps -o pid= -o state= -o ppid= -p 1"))
-    started = mac.must("ps -o lstart= -p 1").strip()
+def test_ps(tools: Tools) -> None:
+    assert re.fullmatch(r"\s*1\s+\S+\s+0\s*\n", tools.must("ps -o pid= -o state= -o ppid= -p 1"))
+    started = tools.must("ps -o lstart= -p 1").strip()
     assert re.fullmatch(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d \d{4}", started), started
-    assert "ps -axww" in mac.must("ps -axww -o pid,ppid,command")
-    assert mac.mac.run("ps -o pid= -p 99999").status == 1
-    stopped = mac.must("sleep 5 & kill -STOP $!; ps -o stat= -p $!; kill -KILL $!")
+    assert "ps -axww" in tools.must("ps -axww -o pid,ppid,command")
+    assert tools.mac.run("ps -o pid= -p 99999").status == 1
+    stopped = tools.must("sleep 5 & kill -STOP $!; ps -o stat= -p $!; kill -KILL $!")
     assert stopped.startswith("T"), stopped
 
 
-def test_facts(mac: Tools) -> None:
-    assert mac.must("uname -s") == "Darwin\n"
-    assert re.fullmatch(r"[0-9A-F-]{36}\n", mac.must("sysctl -n kern.bootsessionuuid"))
-    assert int(mac.must("sysctl -n hw.memsize")) > 2**28
-    assert re.search(r"page size of \d+ bytes", mac.must("vm_stat"))
-    assert re.search(r"Pages wired down: +\d+\.", mac.must("vm_stat"))
-    assert mac.must("fdesetup status").startswith("FileVault is O")
-    assert re.search(r"\bsleep +\d", mac.must("pmset -g"))
-    assert re.match(r"\d+\.", mac.must("sw_vers -productVersion"))
-    assert len(mac.must("df -Pk /tmp").splitlines()[1].split()) >= 6
-    assert mac.mac.peer.interface in mac.must("ifconfig -l").split()
-    assert re.search(r"inet \S+ netmask 0x[0-9a-f]{8}", mac.must(f"ifconfig {mac.mac.peer.interface}"))
+def test_facts(tools: Tools) -> None:
+    assert tools.must("uname -s") == "Darwin\n"
+    assert re.fullmatch(r"[0-9A-F-]{36}\n", tools.must("sysctl -n kern.bootsessionuuid"))
+    assert int(tools.must("sysctl -n hw.memsize")) > 2**28
+    assert re.search(r"page size of \d+ bytes", tools.must("vm_stat"))
+    assert re.search(r"Pages wired down: +\d+\.", tools.must("vm_stat"))
+    assert tools.must("fdesetup status").startswith("FileVault is O")
+    assert re.search(r"\bsleep +\d", tools.must("pmset -g"))
+    assert re.match(r"\d+\.", tools.must("sw_vers -productVersion"))
+    assert len(tools.must("df -Pk /tmp").splitlines()[1].split()) >= 6
+    assert tools.mac.peer.interface in tools.must("ifconfig -l").split()
+    assert re.search(r"inet \S+ netmask 0x[0-9a-f]{8}", tools.must(f"ifconfig {tools.mac.peer.interface}"))
 
 
-def test_sh_and_perl(mac: Tools) -> None:
-    assert mac.must("sh -c 'set -u -f; x=abc; printf %s ${x%c}'") == "ab"
+def test_sh_and_perl(tools: Tools) -> None:
+    assert tools.must("sh -c 'set -u -f; x=abc; printf %s ${x%c}'") == "ab"
     clock = "perl -MTime::HiRes=clock_gettime,CLOCK_MONOTONIC -e 'printf q(%.3f), clock_gettime(CLOCK_MONOTONIC)'"
-    assert float(mac.must(f"sleep 0.2; {clock}")) > 0
-    assert mac.must("""perl -MPOSIX -e 'POSIX::setsid(); exec @ARGV' sh -c 'ps -o pgid= -p $$'""").strip().isdigit()
+    assert float(tools.must(f"sleep 0.2; {clock}")) > 0
+    assert tools.must("""perl -MPOSIX -e 'POSIX::setsid(); exec @ARGV' sh -c 'ps -o pgid= -p $$'""").strip().isdigit()

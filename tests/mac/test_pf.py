@@ -77,7 +77,8 @@ def test_families(mac: Tools) -> None:
 
 def test_tables(mac: Tools) -> None:
     mac.enable()
-    mac.enforce("table <peers> persist { 192.0.2.1 fe80::1c2b%lo0 }\nblock drop quick from any to <peers>\n")
+    other = f"fe80::1c2b%{mac.mac.peer.interface}"
+    mac.enforce(f"table <peers> persist {{ 192.0.2.1 {other} }}\nblock drop quick from any to <peers>\n")
     assert mac.reaches()
     mac.must(f"pfctl -q -a {ANCHOR} -t peers -T add {mac.mac.peer.address}")
     assert not mac.reaches()

@@ -8,7 +8,7 @@ from tests.hosts.hosts import Hosts
 from tests.mac.variants import VARIANTS, Variant
 from tests.mac.wrong_pf import caught, try_variant
 
-FEW = {"a pass without `flags any no state`", "IPv4 alone", "-d instead of -X: everybody's token is void"}
+FEW = {"a pass without `flags any no state`", "-d instead of -X: everybody's token is void"}
 
 
 def test_the_stock_script_is_not_faulted(macs: Hosts) -> None:

@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 from rig.embedded.hosts import addresses, root
 from rig.embedded.hosts.switch import ETHERNET, THUNDERBOLT, run_command, run_ip
@@ -26,13 +27,13 @@ PR_SET_PDEATHSIG = 1
 REBOOT_STATUS = 77  # of a machine that is to be booted again
 # Retransmissions and neighbours back off to minutes, which no pace divides: bounded, so that a heal is felt at once.
 SYSCTLS = {
-    "net.ipv4.tcp_rto_max_ms": "1000",
-    "net.ipv4.tcp_syn_retries": "6",
-    "net.ipv6.conf.all.accept_ra": "0",
-    "net.ipv6.conf.default.accept_ra": "0",
-    "net.ipv6.conf.default.accept_dad": "0",
+    "ipv4/tcp_rto_max_ms": "1000",
+    "ipv4/tcp_syn_retries": "6",
+    "ipv6/conf/all/accept_ra": "0",
+    "ipv6/conf/default/accept_ra": "0",
+    "ipv6/conf/default/accept_dad": "0",
 }
-OPTIONAL_SYSCTLS = frozenset({"net.ipv4.tcp_rto_max_ms"})  # Linux 6.15 and later
+OPTIONAL_SYSCTLS = frozenset({"ipv4/tcp_rto_max_ms"})  # Linux 6.15 and later
 
 
 def unshare(flags: int) -> None:
@@ -46,10 +47,10 @@ def wire(settings: NodeSettings, switch_pid: int) -> None:
     """Both network cards with their addresses, in this process's network namespace. Raises ClusterError."""
     for name, value in SYSCTLS.items():
         try:
-            run_command("sysctl", "-qw", f"{name}={value}")
-        except ClusterError:
+            Path("/proc/sys/net", name).write_text(value)
+        except OSError as error:
             if name not in OPTIONAL_SYSCTLS:
-                raise
+                raise ClusterError(f"{name}: {error}") from error
     names = addresses.INTERFACES[settings.system]
     if names.loopback != "lo":
         run_ip("link", "set", "lo", "name", names.loopback)

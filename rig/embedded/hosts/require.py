@@ -19,6 +19,7 @@ COMMANDS = {
     "mount": "util-linux",
     "sshd": "openssh-server",
     "nc": "netcat-openbsd",
+    "lsof": "lsof",
     "perl": "perl",
 }
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -64,8 +64,9 @@ async def switch(subnet: int) -> AsyncGenerator[int]:
 def _lay(holder: int, subnet: int) -> None:
     _wait_for_namespace(holder)
     run_ip("link", "set", "lo", "up", inside=holder)
+    # The bridges have nothing to say themselves.
+    run_command("sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6", inside=holder)
     for bridge in (ETHERNET, THUNDERBOLT):
-        run_command("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1", inside=holder)
         run_ip("link", "add", bridge, "type", "bridge", "forward_delay", "0", "mcast_snooping", "0", inside=holder)
         run_ip("link", "set", bridge, "up", inside=holder)
     cable = controller_link(subnet)

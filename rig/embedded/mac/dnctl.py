@@ -61,7 +61,9 @@ def _effect(key: str, value: str) -> list[str]:
         loss = float(value)
         if not 0 <= loss <= 1:
             raise ValueError("plr must be between 0 and 1")
-        return [f"numgen random mod {LOSS_STEPS} < {round(loss * LOSS_STEPS)} drop"] if loss else []
+        if loss in {0, 1}:
+            return ["drop"] if loss else []
+        return [f"numgen random mod {LOSS_STEPS} < {round(loss * (LOSS_STEPS - 1))} drop"]
     if key == "bw":
         parsed = BANDWIDTH.fullmatch(value)
         if parsed is None:
