@@ -155,7 +155,7 @@ def analyse(
         tally.settle(math.inf, tracker.recoveries, said.baseline())
     for start in tracker.pairing.in_flight.values():
         tallies[start.source].unfinished(start)
-    faults, requests = context.faults.all(), tallies["load"].result
+    faults, requests = context.faults.all(), tallies["load"].finish()
     return Analysis(
         info=info,
         settings=settings,
@@ -166,7 +166,7 @@ def analyse(
         recoveries=recoveries,
         kinds=kind_rows(settings.plan_kinds, faults, recoveries, requests.by_fault),
         requests=requests,
-        probes=tallies["probe"].result,
+        probes=tallies["probe"].finish(),
         stalls=context.stalls,
         rejoins=context.windows.rejoins.windows(),
         orphans=tracker.pairing.orphans,

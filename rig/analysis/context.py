@@ -9,7 +9,16 @@ from rig.analysis.settings import Settings
 from rig.analysis.sightings import Sightings
 from rig.analysis.stalls import Stalls
 from rig.analysis.windows import Windows
-from rig.journal.records import AnyRecord, FaultChanged, Own, Reachability, Unwedged, ViewChanged
+from rig.journal.records import (
+    AnyRecord,
+    FaultChanged,
+    Own,
+    Reachability,
+    RequestEnded,
+    RequestStarted,
+    Unwedged,
+    ViewChanged,
+)
 
 HORIZON_S: Final = 5.0
 """How late a record about a moment may be written, apart from those of a fault that is known to be going on."""
@@ -29,6 +38,8 @@ class Context:
 
     def feed(self, record: AnyRecord) -> None:
         self.now_t = max(self.now_t, record.t)
+        if isinstance(record, RequestStarted | RequestEnded):  # most records by far
+            return
         match record:
             case FaultChanged():
                 self.windows.changed(self.faults.feed(record))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from rig.journal.records import How, RequestEnded
@@ -34,6 +34,11 @@ class Counts:
     truncated: int = 0
     empty: int = 0
 
+    def take(self, other: Counts) -> None:
+        """Add all of another one."""
+        for name in _COUNTED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
     @property
     def lost_not_own_node(self) -> int:
         """The headline: neither a result nor an error, and the own node was not faulted."""
@@ -57,6 +62,32 @@ class Counts:
         return {"hung": self.hung, "overdue": self.overdue, "truncated": self.truncated, "empty": self.empty}
 
 
+_COUNTED: Final = tuple(field.name for field in fields(Counts))
+
+
+@dataclass(frozen=True, slots=True)
+class Objectives:
+    """Seconds; what is None is not asked for. TTFT and ITL are asked of streams alone."""
+
+    ttft_s: float | None = None
+    itl_s: float | None = None
+    e2el_s: float | None = None
+
+    @property
+    def any(self) -> bool:
+        return (self.ttft_s, self.itl_s, self.e2el_s) != (None, None, None)
+
+    def met(self, ttft_s: float | None, itl_s: float | None, e2el_s: float) -> bool:
+        return (
+            (self.e2el_s is None or e2el_s <= self.e2el_s)
+            and (self.ttft_s is None or ttft_s is None or ttft_s <= self.ttft_s)
+            and (self.itl_s is None or itl_s is None or itl_s <= self.itl_s)
+        )
+
+
+NO_OBJECTIVES: Final = Objectives()
+
+
 @dataclass(frozen=True, slots=True)
 class Quantiles:
     """p50, p90, p99 in seconds: of the good requests, and with every failure counted as infinite."""
@@ -68,7 +99,10 @@ class Quantiles:
 
 @dataclass(slots=True)
 class Latencies:
-    """TTFT and inter-token time of streams, end-to-end time of all, gaps between chunks; 2 % relative error."""
+    """TTFT and inter-token time of streams, end-to-end time of all, gaps between chunks; 2 % relative error.
+
+    `met` counts the completed ones that met every objective.
+    """
 
     ttft: LogSketch = field(default_factory=LogSketch)
     itl: LogSketch = field(default_factory=LogSketch)
@@ -78,28 +112,34 @@ class Latencies:
     good_streamed: int = 0
     failed: int = 0
     failed_streamed: int = 0
+    met: int = 0
     tokens: int = 0
     gap_max_s: float = 0.0
 
-    def add(self, end: RequestEnded, *, from_t: float, streamed: bool) -> None:
+    def add(self, end: RequestEnded, *, from_t: float, streamed: bool, objectives: Objectives = NO_OBJECTIVES) -> None:
         """`from_t` is the start, or when it was due to start where arrivals do not wait for answers."""
-        self.tokens += end.usage_tokens or end.tokens
-        self.chunk_gap.merge(end.gaps.sketch)
-        self.gap_max_s = max(self.gap_max_s, end.gaps.max_s)
+        tokens = end.usage_tokens or end.tokens
+        self.tokens += tokens
+        if end.gaps.count:
+            self.chunk_gap.merge(end.gaps.sketch)
+            self.gap_max_s = max(self.gap_max_s, end.gaps.max_s)
         if end.outcome != "completed":
             self.failed += 1
             self.failed_streamed += streamed
             return
         self.good += 1
-        self.e2el.add(end.ended_t - from_t)
-        if not streamed:
-            return
-        self.good_streamed += 1
-        if end.first_token_t is not None:
-            self.ttft.add(end.first_token_t - from_t)
-            tokens = end.usage_tokens or end.tokens
-            if end.last_token_t is not None and tokens > 1:
-                self.itl.add((end.last_token_t - end.first_token_t) / (tokens - 1))
+        e2el_s = end.ended_t - from_t
+        self.e2el.add(e2el_s)
+        ttft_s = itl_s = None
+        if streamed:
+            self.good_streamed += 1
+            if end.first_token_t is not None:
+                ttft_s = end.first_token_t - from_t
+                self.ttft.add(ttft_s)
+                if end.last_token_t is not None and tokens > 1:
+                    itl_s = (end.last_token_t - end.first_token_t) / (tokens - 1)
+                    self.itl.add(itl_s)
+        self.met += objectives.met(ttft_s, itl_s, e2el_s)
 
     def take(self, other: Latencies) -> None:
         """Add all of another one."""
@@ -107,6 +147,7 @@ class Latencies:
             mine.merge(its.record())
         self.chunk_gap.merge(other.chunk_gap.record())
         self.good += other.good
+        self.met += other.met
         self.good_streamed += other.good_streamed
         self.failed += other.failed
         self.failed_streamed += other.failed_streamed

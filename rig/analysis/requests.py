@@ -14,12 +14,17 @@ from typing import Final, Literal, TypeAlias
 
 from rig.analysis.attempts import Attempt
 from rig.analysis.context import Context
-from rig.analysis.counts import Counts, Latencies
+from rig.analysis.counts import Counts, Latencies, Objectives
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Window
 from rig.journal.records import How, RequestEnded, RequestStarted
+from rig.load.sketch import LogSketch
 
 MAX_LISTED: Final = 200
+
+CALM: Final = "calm"
+FAULTED: Final = "around faults"
+"""Exposed to one, or through an own node that was faulted or rejoining."""
 
 Own = Literal["node", "rejoining"] | None
 
@@ -66,6 +71,15 @@ class FaultCounts:
     lost_own_node: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Goodput:
+    """Requests that met every objective: how many, of those that ended, and a second of the load."""
+
+    met: int
+    share: float | None
+    per_s: float | None
+
+
 @dataclass(slots=True)
 class Tally:
     """The result. `calm` counts requests that were neither exposed nor own-node nor own-rejoining."""
@@ -78,11 +92,31 @@ class Tally:
     by_streamed: defaultdict[str, Counts] = field(default_factory=lambda: defaultdict(Counts))
     by_fault: defaultdict[int, FaultCounts] = field(default_factory=lambda: defaultdict(FaultCounts))
     latencies: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))  # by model
+    latencies_by_entry: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
+    latencies_by_weather: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
+    from_start: Latencies = field(default_factory=Latencies)  # of an open loop, whose other latencies are from when due
+    late: LogSketch = field(default_factory=LogSketch)  # of an open loop: how long after it was due each was sent
+    late_max_s: float = 0.0
+    first_t: float | None = None  # when the first was sent
+    last_t: float | None = None  # when the last ended
     listed: list[Lost] = field(default_factory=list[Lost])  # lost, own node not faulted; the first 200
     listed_own: list[Lost] = field(default_factory=list[Lost])  # lost, own node faulted; the first 200
     damaged: int = 0
     unclean: int = 0
     damaged_ids: list[str] = field(default_factory=list[str])
+
+    def goodput(self, objectives: Objectives) -> Goodput | None:
+        """None where nothing was asked for."""
+        if not objectives.any:
+            return None
+        together = self.all_latencies()
+        judged = together.good + together.failed
+        length_s = 0.0 if self.first_t is None or self.last_t is None else self.last_t - self.first_t
+        return Goodput(
+            met=together.met,
+            share=together.met / judged if judged else None,
+            per_s=together.met / length_s if length_s > 0 else None,
+        )
 
     def all_latencies(self) -> Latencies:
         """Of all models together."""
@@ -102,20 +136,22 @@ class RequestTally:
         self.result = Tally()
         self._context = context
         self._on_judged = on_judged
-        self._pending: deque[Attempt] = deque()
+        self._pending: deque[tuple[Attempt, RequestEnded]] = deque()
         self._spans = Spans()
+        self._cells: dict[tuple[str, str, bool], _Cell] = {}
 
     def started(self, record: RequestStarted) -> None:
-        self.result.total.started += 1
-        for counts in self._groups(record.model, record.entry, record.streamed):
-            counts.started += 1
+        self._cell(record.model, record.entry, record.streamed).counts.started += 1
+        if self.result.first_t is None:
+            self.result.first_t = record.t
 
     def ended(self, attempt: Attempt, record: RequestEnded) -> None:
-        self._pending.append(attempt)
-        from_t = attempt.planned_t if self._context.settings.open_loop else attempt.started_t
+        self._pending.append((attempt, record))
         result = self.result
-        result.latencies[attempt.model].add(record, from_t=from_t, streamed=attempt.streamed)
-        result.unclean += record.unclean_end is not None
+        if result.last_t is None or attempt.ended_t > result.last_t:
+            result.last_t = attempt.ended_t
+        if record.unclean_end is not None:
+            result.unclean += 1
         if record.damaged is not None:
             result.damaged += 1
             if len(result.damaged_ids) < MAX_LISTED:
@@ -127,42 +163,63 @@ class RequestTally:
         `baseline` is the time of load without faults, in which nothing may be lost.
         """
         self._spans.take(recoveries)
-        while self._pending and self._pending[0].ended_t < before_t:
-            self._count(self._pending.popleft(), baseline)
+        while self._pending and self._pending[0][0].ended_t < before_t:
+            attempt, record = self._pending.popleft()
+            self._count(attempt, record, baseline)
 
     def unfinished(self, record: RequestStarted) -> None:
-        self.result.total.unfinished += 1
-        for counts in self._groups(record.model, record.entry, record.streamed):
-            counts.unfinished += 1
+        self._cell(record.model, record.entry, record.streamed).counts.unfinished += 1
 
-    def _groups(self, model: str, entry: str, streamed: bool) -> list[Counts]:  # noqa: FBT001 (a key like the others)
-        result = self.result
-        return [
-            result.by_model[model],
-            result.by_entry[entry],
-            result.by_streamed["streamed" if streamed else "not streamed"],
-        ]
+    def finish(self) -> Tally:
+        """The result; nothing is fed after it."""
+        for (model, entry, streamed), cell in self._cells.items():
+            cell.add_to(self.result, model, entry, streamed=streamed)
+        self._cells.clear()
+        return self.result
 
-    def _count(self, attempt: Attempt, baseline: Window | None) -> None:
-        windows, result = self._context.windows, self.result
+    def _cell(self, model: str, entry: str, streamed: bool) -> _Cell:  # noqa: FBT001 (a key like the others)
+        key = (model, entry, streamed)
+        cell = self._cells.get(key)
+        if cell is None:
+            cell = self._cells[key] = _Cell()
+        return cell
+
+    def _count(self, attempt: Attempt, record: RequestEnded, baseline: Window | None) -> None:
+        windows = self._context.windows
         own: Own = "node" if windows.own_node(attempt) else "rejoining" if windows.rejoining(attempt) else None
         void = self._context.stalls.voids(attempt) is not None
         met = self._met(attempt)
-        groups = [result.total, *self._groups(attempt.model, attempt.entry, attempt.streamed)]
-        extra: list[Counts] = []
-        if not met and own is None:
-            extra.append(result.calm)
+        cell = self._cell(attempt.model, attempt.entry, attempt.streamed)
+        _add(cell.counts, attempt, own, exposed=bool(met), void=void)
+        calm = not met and own is None
+        if calm:
+            cell.calm.started += 1
+            _add(cell.calm, attempt, own, exposed=False, void=void)
         if baseline is not None and not met and baseline.from_t <= attempt.started_t < baseline.to_t:
-            extra.append(result.baseline)
-        for counts in extra:
-            counts.started += 1
-        for counts in (*groups, *extra):
-            _add(counts, attempt, own, exposed=bool(met), void=void)
+            cell.baseline.started += 1
+            _add(cell.baseline, attempt, own, exposed=False, void=void)
+        self._time(cell.calm_times if calm else cell.other_times, attempt, record)
         fault = None if void or attempt.ok else self._attributed(attempt)
         if self._on_judged is not None:
             self._on_judged(Judged(attempt, own, void, frozenset(met), fault))
-        if void or attempt.ok:
+        if not void and not attempt.ok:
+            self._fail(attempt, own, fault)
+
+    def _time(self, latencies: Latencies, attempt: Attempt, record: RequestEnded) -> None:
+        """In an open loop from when it was due, and from its start as well."""
+        settings, result = self._context.settings, self.result
+        streamed, objectives = attempt.streamed, settings.objectives
+        if not settings.open_loop:
+            latencies.add(record, from_t=attempt.started_t, streamed=streamed, objectives=objectives)
             return
+        latencies.add(record, from_t=attempt.planned_t, streamed=streamed, objectives=objectives)
+        result.from_start.add(record, from_t=attempt.started_t, streamed=streamed)
+        late_s = max(0.0, attempt.started_t - attempt.planned_t)
+        result.late.add(late_s)
+        result.late_max_s = max(result.late_max_s, late_s)
+
+    def _fail(self, attempt: Attempt, own: Own, fault: int | None) -> None:
+        result = self.result
         if fault is not None:
             self._blame(result.by_fault[fault], attempt, own)
         listed = result.listed_own if own == "node" else result.listed
@@ -195,6 +252,31 @@ class RequestTally:
             counts.lost_own_node += own == "node"
         else:
             counts.error += 1
+
+
+@dataclass(slots=True)
+class _Cell:
+    """Everything of one model, entry node and way of answering. `calm_times` are of those that count as calm."""
+
+    counts: Counts = field(default_factory=Counts)
+    calm: Counts = field(default_factory=Counts)
+    baseline: Counts = field(default_factory=Counts)
+    calm_times: Latencies = field(default_factory=Latencies)
+    other_times: Latencies = field(default_factory=Latencies)
+
+    def add_to(self, result: Tally, model: str, entry: str, *, streamed: bool) -> None:
+        way = "streamed" if streamed else "not streamed"
+        for counts in (result.total, result.by_model[model], result.by_entry[entry], result.by_streamed[way]):
+            counts.take(self.counts)
+        result.calm.take(self.calm)
+        result.baseline.take(self.baseline)
+        for weather, times in ((CALM, self.calm_times), (FAULTED, self.other_times)):
+            for latencies in (
+                result.latencies[model],
+                result.latencies_by_entry[entry],
+                result.latencies_by_weather[weather],
+            ):
+                latencies.take(times)
 
 
 class Spans:

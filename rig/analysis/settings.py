@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from rig.analysis.counts import NO_OBJECTIVES, Objectives
 from rig.journal.run import RunInfo
 
 OWN_NODE_TOLERANCE_S: Final = 1.0
@@ -30,6 +31,7 @@ class Settings:
     baseline_s: float = 300.0
     tolerance_s: float = OWN_NODE_TOLERANCE_S
     open_loop: bool = False
+    objectives: Objectives = NO_OBJECTIVES
     bounds: Mapping[str, float] = field(default_factory=dict[str, float])
     plan_kinds: tuple[str, ...] = ()
     due_kinds: tuple[str, ...] = ()
@@ -51,11 +53,17 @@ def settings_of(info: RunInfo) -> Settings:
         baseline_s=_seconds(plan, "baseline", 300.0 / pace),
         tolerance_s=OWN_NODE_TOLERANCE_S / pace,
         open_loop=_mapping(workload.get("arrivals")).get("kind", "closed") != "closed",
+        objectives=_objectives(_mapping(workload.get("objectives"))),
         bounds=bounds,
         plan_kinds=tuple(kind for kind, value in kinds.items() if float(value.get("weight", 1.0)) > 0),
         due_kinds=tuple(dict.fromkeys(planned.kind for planned in info.schedule[: info.expected_faults])),
         requires=tuple(str(name) for name in _sequence(plan.get("requires"))),
     )
+
+
+def _objectives(given: Mapping[str, Any]) -> Objectives:
+    found = {name: float(value) for name, value in given.items() if isinstance(value, int | float)}
+    return Objectives(ttft_s=found.get("ttft"), itl_s=found.get("itl"), e2el_s=found.get("e2el"))
 
 
 def _mapping(value: Any) -> dict[str, Any]:

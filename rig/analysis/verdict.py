@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from rig.analysis.analyse import Analysis
-from rig.analysis.checks import calls, faults, keeper, promises, recoveries, requests, rig, symptoms
+from rig.analysis.checks import calls, faults, keeper, promises, recoveries, requests, rig, symptoms, timing
 from rig.analysis.checks.check import Check, CheckResult
 from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
 
@@ -19,6 +19,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *calls.CHECKS,
     *symptoms.CHECKS,
     *rig.CHECKS,
+    *timing.CHECKS,
 )
 
 Word: TypeAlias = Literal["pass", "fail", "unknown"]

@@ -55,7 +55,7 @@ class Watch:
         self.views = ViewWatch(self.calm, self.keeper.reigns)
         self.elections = ElectionWatch(self.calm)
         self.processes = ProcessWatch()
-        self.memory = MemoryWatch(own_word=not self.embedded)
+        self.memory = MemoryWatch(own_word=not self.embedded, pace=self.pace)
         self.speed = SpeedWatch()
         self._drained = False
         state: list[Feed] = [self.keeper.feed, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]

@@ -32,7 +32,8 @@ class Entry:
 @dataclass(slots=True)
 class Chronicle:
     """`exact`: from the event log, in full up to `end`; else put together from views, where what came between two
-    polls is not seen. `begun` is when the master's reign began. `period_s`: each node reports once in that time."""
+    polls is not seen. `begun` is when the master's reign began. `period_s`: each node reports once in that time.
+    Entries before `history` are of before the run: they say how things stood, and are not judged."""
 
     node: str
     node_id: str | None
@@ -42,6 +43,7 @@ class Chronicle:
     entries: list[Entry]
     end: Entry
     period_s: float
+    history: int = 0
 
     def elapsed(self, first: Entry | None, second: Entry) -> Elapsed:
         """From `first` (None: the session's beginning) to `second`, by the run's clock and by the session's own."""

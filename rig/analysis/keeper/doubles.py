@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from rig.analysis.context import Context
-from rig.journal.records import AnyRecord, ViewChanged
+from rig.journal.records import AnyRecord, ApiCall, ViewChanged
 
 MAX_KEPT: Final = 50
 
@@ -29,11 +29,19 @@ class InstanceWatch:
     def __init__(self, context: Context) -> None:
         self._context = context
         self.judged = 0  # changes of the master's view that could be judged
-        self.doubles: list[Double] = []
+        self._found: list[Double] = []
+        self._by_hand: set[str] = set()
         self._deployed: set[str] = set()
+
+    @property
+    def doubles(self) -> list[Double]:
+        """Those in which nobody but the keeper can have placed more than one."""
+        return [double for double in self._found if not self._by_hand & set(double.instances)]
 
     def feed(self, record: AnyRecord) -> None:
         """After the context has taken in the record."""
+        if isinstance(record, ApiCall) and record.what == "place" and record.subject is not None:
+            self._by_hand.add(record.subject)
         if not isinstance(record, ViewChanged) or not isinstance(record.value, dict):
             return
         value = cast("dict[str, Any]", record.value)
@@ -43,10 +51,10 @@ class InstanceWatch:
         if record.facet == "instances" and self._may_judge(record):
             self.judged += 1
             for model, count in Counter(models).items():
-                if count > 1 and model in self._deployed and len(self.doubles) < MAX_KEPT:
+                if count > 1 and model in self._deployed and len(self._found) < MAX_KEPT:
                     names = tuple(name for name, item in value.items() if item.get("model") == model)
                     since_t = record.t if record.since_t is None else record.since_t
-                    self.doubles.append(Double(record.node, model, names, since_t, record.t))
+                    self._found.append(Double(record.node, model, names, since_t, record.t))
 
     def _may_judge(self, record: ViewChanged) -> bool:
         master = self._context.sightings.master()

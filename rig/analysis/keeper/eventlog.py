@@ -43,6 +43,7 @@ class EventLogs:
     _indices: dict[str, deque[tuple[float, float, int]]] = field(
         default_factory=dict[str, "deque[tuple[float, float, int]]"]
     )
+    _first_index: dict[str, int] = field(default_factory=dict[str, int])
     _created: dict[str, Span] = field(default_factory=dict[str, Span])
     _deleted: dict[str, Span] = field(default_factory=dict[str, Span])
     _listed: dict[str, frozenset[str]] = field(default_factory=dict[str, "frozenset[str]"])
@@ -56,6 +57,8 @@ class EventLogs:
                 session.count = max(session.count, record.count)
                 session.end_reports, session.end_t = record.reports, record.t
                 session.indices = list(self._indices.get(session.node, ()))
+            case ViewChanged(facet="event_index", since_t=None, value=int(value)):
+                self._first_index.setdefault(record.node, value)
             case ViewChanged(facet="event_index", since_t=float(since_t), value=int(value)):
                 points = self._indices.setdefault(record.node, deque(maxlen=MAX_POINTS))
                 points.append((since_t, record.t, value))
@@ -122,6 +125,7 @@ class EventLogs:
             entries=entries,
             end=end,
             period_s=period_s,
+            history=self._first_index.get(session.node, -1) + 1 if reign is not None and reign.past else 0,
         )
 
     def _entry(self, event: EventSeen, span: Span, after: _Bounds, by: _Bounds) -> Entry:

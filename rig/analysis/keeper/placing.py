@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 
 from rig.analysis.keeper.chronicle import Entry
@@ -77,7 +78,9 @@ def _still(story: Story, node: str, entry: Entry) -> bool:
 
 
 def grace(story: Story, rules: Rules) -> Iterator[Judged]:
-    """Nothing is placed in the first 15 s of a new master."""
+    """Nothing is placed in the first 15 s of a new master, one that became it in the run."""
+    if math.isinf(story.chronicle.begun.after_t):
+        return
     for life in story.placements()[:1]:
         if life.made is not None:
             took = story.chronicle.elapsed(None, life.made)
@@ -102,7 +105,7 @@ def backoff(story: Story, rules: Rules) -> Iterator[Judged]:
             least_s = rules.backoff_s(failures)
             line = f"{lost.model} {lost.id} lost before ready, {failures} in a row: placed again after {took.text()}"
             held = rules.at_least(took, least_s)
-            free = not _held_up(story, deployed, lost.gone, following.made)
+            free = not deployed.from_before and not _held_up(story, deployed, lost.gone, following.made)
             if held != "broken" and free and took.at_least_s > 1.15 * least_s + rules.scaled(PROMPT_S) + 0.3:
                 held = "broken"
             yield Judged(held, f"{line}, {least_s:.1f} s are due")
@@ -112,19 +115,25 @@ def backoff_reset(story: Story, rules: Rules) -> Iterator[Judged]:
     """After a placement that became ready the next loss before ready waits 10 s again, not longer."""
     for deployed in story.deployments.values():
         failed, ready_since = 0, False
-        for lost, following in itertools.pairwise(deployed.placements):
+        for lost, following in zip(deployed.placements, [*deployed.placements[1:], None], strict=True):
             if lost.was_ready:
                 ready_since = failed > 0
                 continue
             failed += 1
-            if not ready_since or lost.gone is None or following.made is None:
+            if not ready_since or lost.gone is None:
                 continue
             ready_since, failed = False, 1
-            if _held_up(story, deployed, lost.gone, following.made):
+            later = None if following is None else following.made
+            end = later or deployed.gone or story.chronicle.end
+            if _held_up(story, deployed, lost.gone, end):
                 continue
-            took = story.chronicle.elapsed(lost.gone, following.made)
-            line = f"{lost.model} {lost.id}, the first lost before ready since one was: next after {took.text()}"
-            yield Judged(rules.promptly(took, 10.0 + PROMPT_S), line)
+            took = story.chronicle.elapsed(lost.gone, end)
+            held = rules.promptly(took, 10.0 + PROMPT_S)
+            what = f"{lost.model} {lost.id}, the first lost before ready since one was"
+            if later is not None:
+                yield Judged(held, f"{what}: next after {took.text()}")
+            elif held == "broken":
+                yield Judged("broken", f"{what}: not placed again for {took.text()}")
 
 
 def replaced(story: Story, rules: Rules, disturbed: Disturbances) -> Iterator[Judged]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rig.analysis.keeper.chronicle import Entry
 from rig.analysis.keeper.disturbances import Disturbances
-from rig.analysis.keeper.rules import GRACE_S, PROMPT_S, RETRY_S, Judged, Rules
+from rig.analysis.keeper.rules import GRACE_S, IN_FLIGHT_S, PROMPT_S, RETRY_S, Judged, Rules
 from rig.analysis.keeper.story import Deployed, Life, Story
 
 
@@ -19,26 +19,36 @@ def says_why(story: Story, rules: Rules, disturbed: Disturbances) -> Iterator[Ju
             yield Judged(
                 "kept" if error.strip() else "broken", f"{deployed.model} {refusal.span.text()}: {error[:120]!r}"
             )
-        if deployed.made is None or deployed.refusals or deployed.placements:
+        if deployed.made is None:
             continue
         order = deployed.made.order
+        placed = next((p.made for p in deployed.placements if p.made is not None), None)
+        if any(placed is None or refusal.order < placed.order for refusal, _ in deployed.refusals):
+            continue
         if any(
-            life.alive_at(order) or (life.made and life.made.order > order) for life in story.of_model(deployed.model)
+            life.alive_at(order) or (life.made and life.made.order > order)
+            for life in story.of_model(deployed.model)
+            if life not in deployed.placements
         ):
             continue
-        end = deployed.gone or chronicle.end
+        end = placed or deployed.gone or chronicle.end
         took = chronicle.elapsed(deployed.made, end)
         if disturbed.standing_still(chronicle.node, deployed.made.span, end.span):
             continue
-        if took.at_least_s > rules.scaled(GRACE_S + 2 * PROMPT_S) + 0.3:
+        if took.at_least_s > rules.scaled(GRACE_S + 2 * PROMPT_S + (0.0 if placed is None else IN_FLIGHT_S)) + 0.3:
             yield Judged(
                 "broken", f"{deployed.model} {deployed.made.span.text()}: neither placed nor refused for {took.text()}"
             )
 
 
 def reason_once(story: Story, rules: Rules) -> Iterator[Judged]:
-    """A reason is written when it changes, and not at every attempt."""
+    """A reason is written when it changes, and not at every attempt; and none while what was placed is there."""
     for deployed in story.deployments.values():
+        for refusal, error in deployed.refusals:
+            standing = [p.id for p in deployed.placements if p.alive_at(refusal.order)]
+            if standing:
+                line = f"{deployed.model} {refusal.span.text()}: {error[:80]!r} while {', '.join(standing)} is there"
+                yield Judged("broken", line)
         for (first, error), (second, again) in itertools.pairwise(deployed.refusals):
             placed = any(p.made and first.order < p.made.order < second.order for p in deployed.placements)
             line = f"{deployed.model} {first.span.text()} and {second.span.text()}: {again[:80]!r}"

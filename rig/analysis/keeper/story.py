@@ -45,6 +45,7 @@ class Deployed:
     min_nodes: int | None = None
     error: str | None = None  # the reason that stands, as the session goes on
     gone: Entry | None = None
+    from_before: bool = False  # it was there before the run: what its placements went through is not known
     refusals: list[tuple[Entry, str]] = field(default_factory=list[tuple[Entry, str]])
     placements: list[Life] = field(default_factory=list[Life])
 
@@ -76,7 +77,11 @@ def tell(chronicle: Chronicle, calls: Sequence[ApiCall], hand_s: float) -> Story
     story = Story(chronicle)
     runner_of: dict[str, Life] = {}
     status: dict[str, str] = {}
+    history = chronicle.history
     for entry in chronicle.entries:
+        if history and entry.order >= history:
+            _forget(story)
+            history = 0
         match entry.name:
             case "StateCarried":
                 _carry(story, entry, runner_of, status)
@@ -96,9 +101,25 @@ def tell(chronicle: Chronicle, calls: Sequence[ApiCall], hand_s: float) -> Story
                 _deployment(story, entry)
             case _:
                 pass
+    if history:
+        _forget(story)
     for life in story.lives.values():
         _by_hand(life, calls, hand_s)
     return story
+
+
+def _forget(story: Story) -> None:
+    """What came before the run is how things stood at its beginning, as if carried over."""
+    story.lives = {name: life for name, life in story.lives.items() if life.gone is None}
+    story.deployments = {name: one for name, one in story.deployments.items() if one.gone is None}
+    story.changes.clear()
+    for life in story.lives.values():
+        life.made, life.ready, life.whose = None, None, "carried"
+    for deployed in story.deployments.values():
+        deployed.made = None
+        deployed.refusals.clear()
+        deployed.placements.clear()
+        deployed.from_before = True
 
 
 def _carry(story: Story, entry: Entry, runner_of: dict[str, Life], status: dict[str, str]) -> None:

@@ -12,6 +12,9 @@ LOSS_SHARE: Final = 0.05
 OWN_LOSS_SHARE: Final = 0.2
 OWN_LOSS_BYTES: Final = 4 << 30
 """By the node's own word, which other programs and caches change as well."""
+SETTLED_S: Final = 30.0
+LEAST_SETTLED_S: Final = 4.0
+"""For so long the same instances must have been there, at pace 1 and at any: memory is told now and then only."""
 MAX_SAMPLES: Final = 20_000
 
 Group = tuple[str, str, tuple[str, ...]]  # whose word, which node or process, which models are on it
@@ -22,12 +25,14 @@ class MemoryWatch:
     """Looks before each strike and at the end, when models have been serving for a while."""
 
     own_word: bool  # whether the nodes' own figures mean anything (emulated nodes share one machine)
+    pace: float = 1.0
     _memory: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     _instances: dict[str, Any] = field(default_factory=dict[str, Any])
     _ids: dict[str, str] = field(default_factory=dict[str, str])
     _processes: dict[str, NodeProcesses] = field(default_factory=dict[str, NodeProcesses])
     samples: dict[Group, list[tuple[float, int]]] = field(default_factory=dict[Group, "list[tuple[float, int]]"])
     _count: int = 0
+    _changed_t: dict[str, float] = field(default_factory=dict[str, float])
 
     def feed(self, record: AnyRecord) -> None:
         match record:
@@ -35,6 +40,7 @@ class MemoryWatch:
                 self._memory[record.node] = cast("dict[str, int]", record.value)
             case ViewChanged(facet="instances"):
                 self._instances[record.node] = record.value
+                self._changed_t[record.node] = record.t
             case ViewChanged(facet="node_id"):
                 self._ids[record.node] = str(record.value)
             case FaultChanged(state="planned") | PhaseStarted(phase="drain" | "end"):
@@ -85,6 +91,8 @@ class MemoryWatch:
         )
 
     def _add(self, group: Group, t: float, available: int) -> None:
-        if self._count < MAX_SAMPLES:
+        settled_s = max(SETTLED_S / self.pace, LEAST_SETTLED_S)
+        changed_t = self._changed_t.get(group[1].split(" ", 1)[0], t)
+        if self._count < MAX_SAMPLES and t - changed_t >= settled_s:
             self._count += 1
             self.samples.setdefault(group, []).append((t, available))
