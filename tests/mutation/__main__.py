@@ -64,6 +64,10 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=40.0)
     parser.add_argument("--most", type=int, default=0, help="survivors that are allowed")
     chosen = parser.parse_args()
+    whole = subprocess.run([sys.executable, "-m", "pytest", "-x", "-q", TESTS], capture_output=True, check=False)
+    if whole.returncode != 0:
+        print(f"{TESTS} fails without any mutant:\n{whole.stdout.decode(errors='replace')[-1500:]}")
+        return 1
     pool = all_mutants(chosen.module)
     picked = random.Random(chosen.seed).sample(pool, min(chosen.count, len(pool)))
     print(f"{len(picked)} of {len(pool)} mutants, seed {chosen.seed}", flush=True)
