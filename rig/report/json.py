@@ -35,6 +35,11 @@ def report_json(analysis: Analysis, verdict: Verdict) -> dict[str, Any]:
         "requests_by_streamed": {name: _counts(counts) for name, counts in result.by_streamed.items()},
         "latency": {"all": _latency(result.all_latencies())}
         | {name: _latency(values) for name, values in result.latencies.items()},
+        "latency_by_entry": {name: _latency(values) for name, values in result.latencies_by_entry.items()},
+        "latency_by_weather": {name: _latency(values) for name, values in result.latencies_by_weather.items()},
+        "latency_from_start": _latency(result.from_start) if analysis.settings.open_loop else None,
+        "sent_late": _sent_late(analysis),
+        "goodput": _goodput(analysis),
         "lost": [msgspec.to_builtins(lost) for lost in result.listed],
         "lost_own_node": [msgspec.to_builtins(lost) for lost in result.listed_own],
         "damaged": {"count": result.damaged, "ids": result.damaged_ids},
@@ -94,7 +99,12 @@ def _counts(counts: Counts) -> dict[str, Any]:
 
 
 def _latency(values: Latencies) -> dict[str, Any]:
-    found: dict[str, Any] = {"completed": values.good, "failed": values.failed, "tokens": values.tokens}
+    found: dict[str, Any] = {
+        "completed": values.good,
+        "failed": values.failed,
+        "met": values.met,
+        "tokens": values.tokens,
+    }
     names = [f"p{share * 100:g}_s" for share in PERCENTILES]
     for name, quantiles in values.quantiles().items():
         found[name] = {
@@ -105,6 +115,24 @@ def _latency(values: Latencies) -> dict[str, Any]:
     found["chunk_gap"] = dict(zip(names, values.chunk_gap.quantiles(PERCENTILES), strict=True))
     found["chunk_gap"]["max_s"] = values.gap_max_s
     return found
+
+
+def _sent_late(analysis: Analysis) -> dict[str, Any] | None:
+    """Of an open loop: how long after it was due each request was sent."""
+    if not analysis.settings.open_loop:
+        return None
+    late = analysis.requests.late.quantiles(PERCENTILES)
+    return {f"p{share * 100:g}_s": value for share, value in zip(PERCENTILES, late, strict=True)} | {
+        "max_s": analysis.requests.late_max_s
+    }
+
+
+def _goodput(analysis: Analysis) -> dict[str, Any] | None:
+    """None without objectives."""
+    found = analysis.requests.goodput(analysis.settings.objectives)
+    if found is None:
+        return None
+    return {"objectives": _plain(analysis.settings.objectives), **_plain(found)}
 
 
 def _fault(fault: Fault, counts: FaultCounts | None) -> dict[str, Any]:

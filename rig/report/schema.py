@@ -50,6 +50,7 @@ def schema() -> Json:
 
 def _top() -> Json:
     counts, by_name = _ref("counts"), {"type": "object", "additionalProperties": _ref("counts")}
+    latency_by_name: Json = {"type": "object", "additionalProperties": _ref("latency")}
     return {
         "schema": {"const": SCHEMA},
         "stamp": MAYBE_TEXT,
@@ -63,7 +64,12 @@ def _top() -> Json:
         "requests_by_model": by_name,
         "requests_by_entry": by_name,
         "requests_by_streamed": by_name,
-        "latency": {"type": "object", "additionalProperties": _ref("latency")},
+        "latency": latency_by_name,
+        "latency_by_entry": latency_by_name,
+        "latency_by_weather": latency_by_name,
+        "latency_from_start": _maybe("latency"),
+        "sent_late": _maybe("sent_late"),
+        "goodput": _maybe("goodput"),
         "lost": _list("lost"),
         "lost_own_node": _list("lost"),
         "damaged": _ref("damaged"),
@@ -102,6 +108,9 @@ def _definitions() -> Json:
         "quantiles": {"count": WHOLE, "good": _ref("percentiles"), "failures_infinite": _ref("percentiles")},
         "percentiles": _PERCENTILES,
         "chunk_gap": {**_PERCENTILES, "max_s": SECONDS},
+        "sent_late": {**_PERCENTILES, "max_s": SECONDS},
+        "goodput": {"objectives": _ref("objectives"), "met": WHOLE, "share": SECONDS, "per_s": SECONDS},
+        "objectives": dict.fromkeys(("ttft_s", "itl_s", "e2el_s"), SECONDS),
         "damaged": {"count": WHOLE, "ids": {"type": "array", "items": TEXT}},
         "controller": _CONTROLLER,
     }
@@ -123,7 +132,7 @@ _RUN: Final[Json] = {
     "target_revisions": {"type": "object", "additionalProperties": MAYBE_TEXT}, "expected_faults": WHOLE,
 }  # fmt: skip
 _LATENCY: Final[Json] = {
-    "completed": WHOLE, "failed": WHOLE, "tokens": WHOLE, "ttft": {"$ref": "#/$defs/quantiles"},
+    "completed": WHOLE, "failed": WHOLE, "met": WHOLE, "tokens": WHOLE, "ttft": {"$ref": "#/$defs/quantiles"},
     "itl": {"$ref": "#/$defs/quantiles"}, "e2el": {"$ref": "#/$defs/quantiles"},
     "chunk_gap": {"$ref": "#/$defs/chunk_gap"},
 }  # fmt: skip
@@ -133,6 +142,10 @@ _CONTROLLER: Final[Json] = {
     "died": {"type": "array", "items": {"$ref": "#/$defs/activity_died"}}, "orphan_ends": WHOLE,
     "repeated_starts": WHOLE,
 }  # fmt: skip
+
+
+def _maybe(name: str) -> Json:
+    return {"anyOf": [_ref(name), {"type": "null"}]}
 
 
 def _ref(name: str) -> Json:

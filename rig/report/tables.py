@@ -139,11 +139,47 @@ def recovery(analysis: Analysis) -> Table:
 
 def latency(analysis: Analysis) -> Table:
     """Of the good requests; beside it, with failures counted as infinite, where that makes a difference."""
-    shares = tuple(f"p{share * 100:g}" for share in PERCENTILES)
-    columns = ("model", "completed", *(f"{name} {share}" for name in ("TTFT", "ITL", "E2EL") for share in shares))
-    groups = {"all": analysis.requests.all_latencies(), **analysis.requests.latencies}
-    rows = tuple((name, f"{values.good}", *_latency_cells(values)) for name, values in groups.items())
-    return Table("Latency", columns, rows, "In brackets: with failures counted as infinite. Sketched, ± 2 %.")
+    result = analysis.requests
+    groups = {"all": result.all_latencies(), **result.latencies}
+    groups |= {f"through {name}": values for name, values in sorted(result.latencies_by_entry.items())}
+    groups |= {f"{name}": values for name, values in sorted(result.latencies_by_weather.items()) if _any(values)}
+    if analysis.settings.open_loop:
+        groups |= {"all, from when sent": result.from_start}
+    note = "In brackets: with failures counted as infinite. Sketched, ± 2 %."
+    if analysis.settings.open_loop:
+        late = [milliseconds(value) for value in result.late.quantiles((0.5, 0.99))]
+        note += f" From when each was due; sent {late[0]} later at p50, {late[1]} at p99."
+    return Table(
+        "Latency",
+        ("requests", "completed", *(f"{name} {share}" for name in ("TTFT", "ITL", "E2EL") for share in _SHARES)),
+        tuple((name, f"{values.good}", *_latency_cells(values)) for name, values in groups.items()),
+        note,
+    )
+
+
+_SHARES: Final = tuple(f"p{share * 100:g}" for share in PERCENTILES)
+
+
+def _any(values: Latencies) -> bool:
+    return values.good + values.failed > 0
+
+
+def goodput(analysis: Analysis) -> Table | None:
+    """How many requests met the objectives of the workload; None without objectives."""
+    wanted, result = analysis.settings.objectives, analysis.requests
+    found = result.goodput(wanted)
+    if found is None:
+        return None
+    limits = (("TTFT", wanted.ttft_s), ("ITL", wanted.itl_s), ("E2EL", wanted.e2el_s))
+    said = ", ".join(f"{name} ≤ {milliseconds(limit)}" for name, limit in limits if limit is not None)
+    groups = {"all": result.all_latencies(), **result.latencies, **result.latencies_by_weather}
+    rows = tuple(
+        (name, f"{values.met}", percent(values.met / (values.good + values.failed)))
+        for name, values in groups.items()
+        if _any(values)
+    )
+    per_s = "" if found.per_s is None else f" {found.per_s:.2f} requests/s."
+    return Table("Goodput", ("requests", "met", "share"), rows, f"Met: {said}.{per_s}")
 
 
 def _latency_cells(values: Latencies) -> list[str]:
@@ -218,5 +254,7 @@ def findings(analysis: Analysis) -> list[str]:
 
 def all_tables(analysis: Analysis, verdict: Verdict) -> list[Table]:
     tables = [summary(analysis), requests(analysis), faults(analysis), recovery(analysis), latency(analysis)]
+    good = goodput(analysis)
+    tables += [good] if good else []
     listed = lost(analysis)
     return [*tables, *([listed] if listed else []), checks(verdict)]

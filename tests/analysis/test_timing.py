@@ -1,0 +1,143 @@
+"""Times by node and weather, goodput, and whether an open loop was sent when it was due."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rig.analysis.counts import Objectives
+from rig.analysis.requests import CALM, FAULTED
+from rig.analysis.verdict import verdict_of
+from rig.journal.records import RequestEnded, RequestStarted
+from rig.report.json import report_json
+from rig.report.tables import goodput
+from tests.analysis.tape import A, B, Tape
+
+OPEN = {"kind": "poisson", "rate": 5.0}
+
+
+def tape_of(**workload: Any) -> Tape:
+    return Tape(workload={"name": "w", "models": [{"model": A}, {"model": B}], **workload})
+
+
+def arrival(tape: Tape, number: int, planned_t: float, started_t: float, ended_t: float) -> None:
+    tape.add(
+        RequestStarted(
+            t=started_t,
+            id=f"a{number}",
+            source="load",
+            client="arrivals",
+            model=A,
+            entry="node-1",
+            planned_t=planned_t,
+            streamed=True,
+            prompt_tokens=1,
+            max_tokens=1,
+        ),
+        RequestEnded(
+            t=ended_t,
+            id=f"a{number}",
+            outcome="completed",
+            started_t=started_t,
+            first_token_t=ended_t - 0.1,
+            last_token_t=ended_t,
+            last_progress_t=ended_t,
+            ended_t=ended_t,
+            tokens=2,
+        ),
+    )
+
+
+def test_times_are_told_apart_by_entry_node_and_weather() -> None:
+    tape = tape_of()
+    tape.steady(1, 11, entry="node-1")
+    tape.steady(1, 6, model=B, entry="node-2")
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.ok(99, 112, entry="node-2")
+    tape.ok(99.5, 103, entry="node-3")
+    tape.steady(112, 160)
+    result = tape.analyse().requests
+    assert {name: values.good for name, values in result.latencies_by_entry.items()} == {
+        "node-1": 58,
+        "node-2": 6,
+        "node-3": 1,
+    }
+    assert {name: values.good for name, values in result.latencies_by_weather.items()} == {CALM: 63, FAULTED: 2}
+    assert result.latencies_by_weather[CALM].e2el.quantile(1.0) == pytest.approx(0.2, rel=0.03)
+    assert result.latencies_by_weather[FAULTED].e2el.quantile(1.0) == pytest.approx(13, rel=0.03)
+    assert {name: values.good for name, values in result.latencies.items()} == {A: 60, B: 5}
+
+
+@pytest.mark.parametrize(
+    ("objectives", "met"),
+    [
+        ({"ttft": 0.5}, 3),  # the one that is not streamed has no first token to be late
+        ({"e2el": 0.5}, 2),
+        ({"itl": 0.15}, 3),
+        ({"ttft": 0.5, "itl": 0.15, "e2el": 1.5}, 2),
+    ],
+)
+def test_goodput_takes_every_objective(objectives: dict[str, float], met: int) -> None:
+    tape = tape_of(objectives=objectives)
+    tape.ok(10, 10.4, first_token_t=10.1, last_token_t=10.4, tokens=4)  # ITL 0.1
+    tape.ok(11, 12.0, first_token_t=11.1, last_token_t=12.0, tokens=4)  # ITL 0.3
+    tape.ok(13, 14.0, first_token_t=13.9, last_token_t=14.0, tokens=2)  # TTFT 0.9
+    tape.ok(15, 15.4, streamed=False, first_token_t=None, last_token_t=None)
+    tape.error(16, 20)
+    analysis = tape.analyse()
+    found = analysis.requests.goodput(analysis.settings.objectives)
+    assert found is not None
+    assert (found.met, found.share, found.per_s) == (met, met / 5, met / 10)
+    table = goodput(analysis)
+    assert table is not None
+    assert table.rows[0] == ("all", f"{met}", f"{met * 20:.1f} %")
+    reported = report_json(analysis, verdict_of(analysis))["goodput"]
+    assert reported["met"] == met
+    assert reported["objectives"]["ttft_s"] == objectives.get("ttft")
+
+
+def test_without_objectives_there_is_no_goodput() -> None:
+    tape = tape_of()
+    tape.ok(1, 2)
+    analysis = tape.analyse()
+    assert analysis.requests.goodput(Objectives()) is None
+    assert goodput(analysis) is None
+    assert report_json(analysis, verdict_of(analysis))["goodput"] is None
+
+
+def test_an_open_loop_counts_from_when_a_request_was_due_and_beside_it_from_its_start() -> None:
+    tape = tape_of(arrivals=OPEN)
+    for number in range(100):
+        arrival(tape, number, number, number + 0.5, number + 0.7)
+    analysis = tape.analyse()
+    result, latencies = analysis.requests, analysis.requests.latencies[A]
+    assert latencies.e2el.quantile(0.5) == pytest.approx(0.7, rel=0.03)
+    assert latencies.ttft.quantile(0.5) == pytest.approx(0.6, rel=0.03)
+    assert result.from_start.e2el.quantile(0.5) == pytest.approx(0.2, rel=0.03)
+    reported = report_json(analysis, verdict_of(analysis))
+    assert reported["sent_late"]["max_s"] == 0.5
+    assert reported["latency_from_start"]["e2el"]["good"]["p50_s"] == pytest.approx(0.2, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("late_s", "share", "status"), [(0.004, 1.0, "pass"), (0.02, 0.02, "unknown"), (2.0, 0.005, "pass")]
+)
+def test_a_run_that_sent_late_is_flagged(late_s: float, share: float, status: str) -> None:
+    """It is the 99th percentile that decides: one late request in 200 is none, two in a hundred are."""
+    tape = tape_of(arrivals=OPEN)
+    for number in range(1000):
+        late = number < share * 1000
+        arrival(tape, number, float(number), number + (late_s if late else 0.0001), number + 5.0)
+    check = next(check for check in verdict_of(tape.analyse()).checks if check.name == "load-on-time")
+    assert check.status == status, check.summary
+
+
+def test_a_closed_loop_has_no_time_to_be_late_for() -> None:
+    tape = tape_of()
+    tape.ok(1, 2)
+    analysis = tape.analyse()
+    check = next(check for check in verdict_of(analysis).checks if check.name == "load-on-time")
+    assert check.status == "not-exercised"
+    reported = report_json(analysis, verdict_of(analysis))
+    assert (reported["sent_late"], reported["latency_from_start"]) == (None, None)
