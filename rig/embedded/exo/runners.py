@@ -90,7 +90,7 @@ class Runners:
 
     def command(self, effect: RunnerCommand) -> None:
         running = self.running.get(effect.runner_id)
-        if running is not None:
+        if running is not None and not running.transport.is_closing():  # it may have died just now
             line = f"{effect.kind}\t{effect.task_id}\t{effect.prompt_tokens}\t{effect.max_tokens}\n"
             running.transport.write(line.encode())
 
