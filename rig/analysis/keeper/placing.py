@@ -115,7 +115,7 @@ def backoff_reset(story: Story, rules: Rules) -> Iterator[Judged]:
     """After a placement that became ready the next loss before ready waits 10 s again, not longer."""
     for deployed in story.deployments.values():
         failed, ready_since = 0, False
-        for lost, following in zip(deployed.placements, [*deployed.placements[1:], None], strict=True):
+        for lost, following in itertools.zip_longest(deployed.placements, deployed.placements[1:]):
             if lost.was_ready:
                 ready_since = failed > 0
                 continue

@@ -34,11 +34,16 @@ class ViewLogs:
     reigns: Reigns
     _accounts: list[_Account] = field(default_factory=list[_Account])
     _held: int = 0
+    _heard_t: dict[str, float] = field(default_factory=dict[str, float])  # by node: when a poll was last answered
     _latest: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
     _first_t: dict[str, float] = field(default_factory=dict[str, float])  # of each instance, in any view
 
     def feed(self, record: AnyRecord) -> None:
-        if not isinstance(record, ViewChanged) or record.facet not in _FACETS:
+        if not isinstance(record, ViewChanged):
+            return
+        if record.since_t is not None:
+            self._heard_t[record.node] = record.since_t
+        if record.facet not in _FACETS:
             return
         if record.facet == "instances":
             for name in _mapping(record.value):
@@ -86,7 +91,7 @@ class ViewLogs:
                 exact=False,
                 begun=account.reign.begun,
                 entries=account.entries,
-                end=_end(account, end_t),
+                end=_end(account, self._heard_t.get(account.reign.node, 0.0), end_t),
                 period_s=period_s,
             )
             for account in self._accounts
@@ -109,9 +114,11 @@ class ViewLogs:
         return found
 
 
-def _end(account: _Account, end_t: float) -> Entry:
-    t = min(account.reign.to_t, end_t)
-    return Entry(len(account.entries), "end", {}, Span(account.end_t, max(t, account.end_t)))
+def _end(account: _Account, heard_t: float, end_t: float) -> Entry:
+    """Nothing has changed up to the last poll that was answered under this reign."""
+    until_t = min(account.reign.to_t, end_t)
+    after_t = max(account.end_t, min(heard_t, until_t))
+    return Entry(len(account.entries), "end", {}, Span(after_t, max(until_t, after_t)))
 
 
 def _told(facet: str, before: Any, after: Any) -> list[tuple[str, dict[str, Any]]]:
