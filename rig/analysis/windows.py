@@ -62,7 +62,12 @@ class Rejoins:
 
     def open_at(self, node: str, at_t: float) -> bool:
         """Whether what was sent to `node` at this moment met a restarted process that had not caught up."""
-        return any(window.from_t <= at_t < window.to_t for window in reversed(self._windows.get(node, ())))
+        for window in reversed(self._windows.get(node, ())):
+            if window.from_t <= at_t < window.to_t:
+                return True
+            if window.from_t <= at_t - 2 * self._limit_s:  # none before it lasts to this moment
+                return False
+        return False
 
     def windows(self) -> dict[str, list[Window]]:
         """By node, in the order of the restarts."""
@@ -96,12 +101,14 @@ class Windows:
     def own_node(self, attempt: Attempt) -> bool:
         """Whether this request's entry node was faulted while it mattered to the request."""
         from_t, to_t = attempt.started_t, self._mattered_until(attempt)
-        if any(window.meets(from_t, to_t) for window in self._unwedged.get(attempt.entry, ())):
-            return True
-        return any(
-            attempt.entry in fault.processes_hit or attempt.entry in fault.clients_cut
-            for fault in self._faults.around(from_t, to_t)
-        )
+        entry = attempt.entry
+        for window in self._unwedged.get(entry, ()):
+            if window.meets(from_t, to_t):
+                return True
+        for fault in self._faults.around(from_t, to_t):
+            if entry in fault.processes_hit or entry in fault.clients_cut:
+                return True
+        return False
 
     def rejoining(self, attempt: Attempt) -> bool:
         return self.rejoins.open_at(attempt.entry, attempt.started_t)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -54,14 +55,18 @@ class Run:
         """Every record in the order of writing. Raises JournalError when a file cannot be read."""
         self.notes = notes = ReadNotes()
         files = self._files()
+        decode = self._decoder.decode
         for path in files:
             for number, line in _lines(path):
                 notes.lines += 1
-                if not line.endswith(b"\n") and path is files[-1]:
+                if line[-1:] != b"\n" and path is files[-1]:
                     notes.torn = True
                     continue
-                record = self._decode(path.name, number, line)
-                if record is not None:
+                try:
+                    record = decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError) as error:  # a ValidationError is a DecodeError
+                    self._unreadable(path.name, number, line, error)
+                else:
                     yield record
 
     def _files(self) -> list[Path]:
@@ -77,18 +82,13 @@ class Run:
             self._broken(journal_name(len(files)), 0, f"missing, although {present - len(files)} later files are there")
         return files
 
-    def _decode(self, file: str, number: int, line: bytes) -> AnyRecord | None:
-        try:
-            return self._decoder.decode(line)
-        except msgspec.ValidationError as error:
-            kind = _kind(line)
-            if kind is not None and kind not in _KNOWN:
-                self.notes.unknown[kind] = self.notes.unknown.get(kind, 0) + 1
-            else:
-                self._broken(file, number, str(error))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    def _unreadable(self, file: str, number: int, line: bytes, error: Exception) -> None:
+        """Of a kind that this rig does not know, or no record at all."""
+        kind = _kind(line) if isinstance(error, msgspec.ValidationError) else None
+        if kind is not None and kind not in _KNOWN:
+            self.notes.unknown[kind] = self.notes.unknown.get(kind, 0) + 1
+        else:
             self._broken(file, number, str(error))
-        return None
 
     def _broken(self, file: str, number: int, reason: str) -> None:
         self.notes.broken_count += 1
@@ -107,9 +107,9 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
         with path.open("rb") as file:
             number = 0
             whole = True
-            while line := file.readline(MAX_LINE_BYTES):
+            for line in iter(partial(file.readline, MAX_LINE_BYTES), b""):
                 number += whole
-                whole = line.endswith(b"\n")
+                whole = line[-1:] == b"\n"
                 yield number, line
     except OSError as error:
         raise JournalError(f"cannot read {path}: {error.strerror}") from error
