@@ -38,7 +38,7 @@ def jobs_of(names: Sequence[str], *, sound: int, flawed: int, seed: int, folder:
 def rows_of(jobs: Sequence[Job], workers: int, until: float) -> Iterator[Row]:
     """As they come; what could not be begun by then is a row that says so."""
     waiting = list(reversed(jobs))
-    with ProcessPoolExecutor(workers, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(workers) as pool:
         running: set[Future[Row]] = set()
         while waiting or running:
             while waiting and len(running) < workers:
