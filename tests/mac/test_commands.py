@@ -73,6 +73,8 @@ def test_facts(tools: Tools) -> None:
     assert re.match(r"\d+\.", tools.must("sw_vers -productVersion"))
     assert len(tools.must("df -Pk /tmp").splitlines()[1].split()) >= 6
     assert tools.mac.peer.interface in tools.must("ifconfig -l").split()
+    route = tools.must(f"route -n get {tools.mac.peer.address}")
+    assert re.search(rf"interface: {tools.mac.peer.interface}\n", route), route
     assert re.search(r"inet \S+ netmask 0x[0-9a-f]{8}", tools.must(f"ifconfig {tools.mac.peer.interface}"))
 
 

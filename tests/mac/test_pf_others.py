@@ -95,11 +95,17 @@ def test_dummynet_loses_and_says_what_it_cannot(macs: Hosts, mac: Tools, foreign
     mac.must("dnctl pipe 41 config plr 1")
     mac.enforce(f"dummynet out quick proto tcp from any to {mac.mac.peer.address} pipe 41\n")
     assert not mac.reaches()
+    assert counted(mac) > 0
     mac.must("dnctl pipe 41 config plr 0")
     assert mac.reaches()
     assert mac.mac.run("dnctl pipe 41 config delay 200").status != 0
     mac.must(f"pfctl -q -a {ANCHOR} -F all; dnctl pipe 41 delete")
     assert mac.must("dnctl list") == ""
+
+
+def counted(mac: Tools) -> int:
+    words = mac.must(f"pfctl -q -a {ANCHOR} -s dummynet -v").split()
+    return int(words[words.index("Packets:") + 1])
 
 
 def test_nothing_outlives_a_boot(macs: Hosts, mac: Tools, foreign: str) -> None:

@@ -16,20 +16,25 @@ class NodePids:
     def __init__(self, layout: ClusterLayout) -> None:
         self._layout = layout
         self._apart = layout.hosts == "namespaces"
-        self._outside: dict[tuple[str, int], int] = {}
+        self._outside: dict[tuple[int, int], int] = {}  # by namespace and pid on the node
+        self._gone: set[tuple[int, int]] = set()  # a pid is not given away again in the life of so small a namespace
 
     def outside(self, node: str, pid: int) -> int | None:
         """The pid to look at; None when no such process is on the node now."""
         if not self._apart:
             return pid
         namespace = self._namespace(node)
-        known = self._outside.get((node, pid))
-        if known is not None and _namespace_of(known) == namespace and on_node(known) == pid:
-            return known
-        self._outside.pop((node, pid), None)
+        if (namespace, pid) in self._gone:
+            return None
+        known = self._outside.get((namespace, pid))
+        if known is not None:
+            if _namespace_of(known) == namespace and on_node(known) == pid:
+                return known
+            self._gone.add((namespace, pid))
+            return None
         for entry in os.listdir("/proc"):
             if entry.isdigit() and _namespace_of(int(entry)) == namespace and on_node(int(entry)) == pid:
-                self._outside[node, pid] = int(entry)
+                self._outside[namespace, pid] = int(entry)
                 return int(entry)
         return None
 

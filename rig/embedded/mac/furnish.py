@@ -33,7 +33,7 @@ PLAIN = (
 )
 ASKED = {
     "usr/bin": ("df", "launchctl", "plutil", "ps", "vm_stat"),
-    "usr/sbin": ("dnctl", "ifconfig", "lsof", "pfctl", "reboot", "shutdown", "sysctl"),
+    "usr/sbin": ("dnctl", "ifconfig", "lsof", "pfctl", "reboot", "route", "shutdown", "sysctl"),
 }
 # What a script must not find. Whatever is not here and not above is as Linux has it.
 ABSENT = (

@@ -1,4 +1,4 @@
-"""`ifconfig` of a virtual Mac: shows its interfaces, takes them down and up."""
+"""`ifconfig` and `route` of a virtual Mac: shows its interfaces, takes them down and up, says where packets go."""
 
 from __future__ import annotations
 
@@ -60,3 +60,20 @@ def _shown(name: str) -> str:
     if name != NAMES.loopback:
         lines.append(f"\tstatus: {'active' if up else 'inactive'}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def route(arguments: list[str]) -> Answer:
+    """`route -n get ADDRESS`."""
+    match arguments:
+        case ["-n", "get", address] | ["get", address]:
+            pass
+        case _:
+            return Answer(64, err=f"route: not emulated: route {' '.join(arguments)}\n")
+    try:
+        words = run_ip("-o", "route", "get", address.partition("%")[0]).split()
+    except ClusterError:
+        return Answer(68, err=f"route: writing to routing socket: not in table\nroute: bad address: {address}\n")
+    device = words[words.index("dev") + 1]
+    return Answer(
+        0, out=f"   route to: {address}\ndestination: {address}\n  interface: {device}\n      flags: <UP,DONE>\n"
+    )

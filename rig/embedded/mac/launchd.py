@@ -241,6 +241,9 @@ class Launchd:
         return Answer(0)
 
     async def _print(self, words: list[str]) -> Answer:
+        if words == ["system"]:
+            lines = [f"\t\t{job.service.pid or 0:>8}      - \t{job.label}\n" for job in self.jobs.values()]
+            return Answer(0, out=f"system = {{\n\tservices = {{\n{''.join(lines)}\t}}\n}}\n")
         job = self._job(words[-1:])
         if job is None:
             return self._unknown(words)

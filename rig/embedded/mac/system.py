@@ -12,7 +12,7 @@ from rig.embedded.hosts.root import tree
 from rig.embedded.ledger import FilterChanged, Ledger
 from rig.embedded.mac.dnctl import Dnctl
 from rig.embedded.mac.facts import Facts
-from rig.embedded.mac.interfaces import ifconfig
+from rig.embedded.mac.interfaces import ifconfig, route
 from rig.embedded.mac.launchd import Launchd
 from rig.embedded.mac.pf.firewall import Firewall, kernel_nft
 from rig.embedded.mac.pf.pfctl import Pfctl
@@ -47,6 +47,7 @@ class Mac:
             "df": self._facts.df,
             "ps": _sync(ps),
             "ifconfig": _sync(ifconfig),
+            "route": _sync(route),
             "lsof": self._lsof,
             "plutil": self._plutil,
             "status": self._status,

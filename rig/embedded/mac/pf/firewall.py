@@ -132,10 +132,7 @@ class Firewall:
 
     def packets(self, rule: FilterRule) -> int:
         """Packets that a rule has decided since it was loaded."""
-        for each, count in self._kernel_counts():
-            if each.rule is rule:
-                return self._counts.get(id(rule), 0) + count
-        return self._counts.get(id(rule), 0)
+        return self._counts.get(id(rule), 0) + sum(count for each, count in self._kernel_counts() if each.rule is rule)
 
     def _keep_counts(self) -> None:
         for each, count in self._kernel_counts():
@@ -148,7 +145,7 @@ class Firewall:
         found: list[tuple[Evaluated, int]] = []
         for entry in self._json("table", *TABLE.split()):
             rule = entry.get("rule", {})
-            number = RULE_CHAIN.fullmatch(str(rule.get("chain", "")))
+            number = RULE_CHAIN.fullmatch(str(rule.get("comment", rule.get("chain", ""))))
             counted = [each["counter"]["packets"] for each in rule.get("expr", []) if "counter" in each]
             if number and counted and int(number[1]) in by_number:
                 found.append((by_number[int(number[1])], int(counted[0])))

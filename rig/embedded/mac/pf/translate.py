@@ -92,6 +92,7 @@ def _pipes(direction: str, rules: Sequence[Evaluated], pipes: Mapping[int, Seque
     for each in rules:
         if each.rule.direction in {None, direction}:
             for match in matches(each.rule, direction, each.tables):
+                lines.append(f'{start} {match}counter comment "r{each.number}"')
                 lines += [f"{start} {match}{effect}" for effect in pipes.get(each.rule.pipe, ())]
                 lines += [f"{start} {match}accept"] if each.rule.quick else []
     return lines
