@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from rig.analysis.checks.check import Status
 from rig.analysis.counts import Objectives
 from rig.analysis.requests import CALM, FAULTED
 from rig.analysis.verdict import verdict_of
@@ -120,17 +122,29 @@ def test_an_open_loop_counts_from_when_a_request_was_due_and_beside_it_from_its_
     assert reported["latency_from_start"]["e2el"]["good"]["p50_s"] == pytest.approx(0.2, rel=0.03)
 
 
-@pytest.mark.parametrize(
-    ("late_s", "share", "status"), [(0.004, 1.0, "pass"), (0.02, 0.02, "unknown"), (2.0, 0.005, "pass")]
-)
-def test_a_run_that_sent_late_is_flagged(late_s: float, share: float, status: str) -> None:
-    """It is the 99th percentile that decides: one late request in 200 is none, two in a hundred are."""
+def sent(late_s: float, share: float) -> Callable[[Tape], object]:
+    """A thousand arrivals, this share of them so late."""
+
+    def build(tape: Tape) -> None:
+        for number in range(1000):
+            arrival(tape, number, float(number), number + (late_s if number < share * 1000 else 0.0001), number + 5.0)
+
+    return build
+
+
+CASES: list[tuple[str, Status, Callable[[Tape], object]]] = [
+    ("load-on-time", "pass", sent(0.004, 1.0)),
+    ("load-on-time", "unknown", sent(0.02, 0.02)),
+    ("load-on-time", "pass", sent(2.0, 0.005)),  # the 99th percentile decides: one in 200 is none
+]
+
+
+@pytest.mark.parametrize(("name", "expected", "build"), CASES)
+def test_check(name: str, expected: Status, build: Callable[[Tape], object]) -> None:
     tape = tape_of(arrivals=OPEN)
-    for number in range(1000):
-        late = number < share * 1000
-        arrival(tape, number, float(number), number + (late_s if late else 0.0001), number + 5.0)
-    check = next(check for check in verdict_of(tape.analyse()).checks if check.name == "load-on-time")
-    assert check.status == status, check.summary
+    build(tape)
+    check = next(check for check in verdict_of(tape.analyse()).checks if check.name == name)
+    assert check.status == expected, check.summary
 
 
 def test_a_closed_loop_has_no_time_to_be_late_for() -> None:
