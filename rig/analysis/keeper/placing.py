@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from rig.analysis.keeper.chronicle import Entry
 from rig.analysis.keeper.disturbances import Disturbances
-from rig.analysis.keeper.rules import GRACE_S, PROMPT_S, STEP_S, Held, Judged, Rules
+from rig.analysis.keeper.rules import BACKOFF_S, GRACE_S, PROMPT_S, STEP_S, Held, Judged, Rules
 from rig.analysis.keeper.story import Deployed, Life, Story
 
 
@@ -105,7 +105,9 @@ def backoff(story: Story, rules: Rules) -> Iterator[Judged]:
             least_s = rules.backoff_s(failures)
             line = f"{lost.model} {lost.id} lost before ready, {failures} in a row: placed again after {took.text()}"
             held = rules.at_least(took, least_s)
-            free = not deployed.from_before and not _held_up(story, deployed, lost.gone, following.made)
+            # By views a placement that was lost again between two polls is not seen: the wait is that of the next loss.
+            exact = story.chronicle.exact and not deployed.from_before
+            free = exact and not _held_up(story, deployed, lost.gone, following.made)
             if held != "broken" and free and took.at_least_s > 1.15 * least_s + rules.scaled(PROMPT_S) + 0.3:
                 held = "broken"
             yield Judged(held, f"{line}, {least_s:.1f} s are due")
@@ -129,6 +131,8 @@ def backoff_reset(story: Story, rules: Rules) -> Iterator[Judged]:
                 continue
             took = story.chronicle.elapsed(lost.gone, end)
             held = rules.promptly(took, 10.0 + PROMPT_S)
+            if held == "broken" and not story.chronicle.exact:
+                held = "undecided"
             what = f"{lost.model} {lost.id}, the first lost before ready since one was"
             if later is not None:
                 yield Judged(held, f"{what}: next after {took.text()}")
@@ -167,6 +171,8 @@ def _replaced(
     others = sum(1 for p in story.placements() if p.made and lost.order < p.made.order < later.order)
     took = chronicle.elapsed(lost, later)
     allowed_s = PROMPT_S + 1.5 * STEP_S * others
+    if not chronicle.exact:
+        allowed_s += BACKOFF_S[0] + PROMPT_S  # one that was lost again between two polls is not seen
     if following is None:
         if rules.promptly(took, allowed_s + PROMPT_S) == "broken":
             return Judged(
