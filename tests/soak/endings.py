@@ -23,7 +23,7 @@ from tests.soak.lane import Lane, Soak, on_lane, rig, start_soak, until
 from tests.soak.terminal import WITH_TERMINAL, Reader
 from tests.soak.witness import Spell, resolution_s, spells
 
-LONG_S = 25.0  # a hold that nobody waits for
+LONG_S = 80.0  # a hold that nobody waits for
 BRIEF_S = 4.0  # a hold that is waited for
 
 
