@@ -26,12 +26,14 @@ class Lasting:
 
     calm: Calm
     judged: int = 0
+    _told: bool = False
     found: list[Lasted] = field(default_factory=list[Lasted])
     _since: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
 
     def tell(self, now: float, holds: dict[str, str]) -> None:
         """`holds`: what holds now, key → words."""
         self.look(now)
+        self._told = True
         for key in [key for key in self._since if key not in holds]:
             del self._since[key]
         for key, text in holds.items():
@@ -40,7 +42,7 @@ class Lasting:
 
     def look(self, now: float) -> None:
         """Time has passed: note what has lasted too long by now (each once)."""
-        if not self._since and self.calm.lasting(0.0, now) > 0.0:
+        if self._told and not self._since and self.calm.lasting(0.0, now) > 0.0:
             self.judged += 1
         for since_t, text in self._since.values():
             if self.calm.lasting(since_t, now) <= 0.0:

@@ -92,7 +92,7 @@ class MemoryWatch:
 
     def _add(self, group: Group, t: float, available: int) -> None:
         settled_s = max(SETTLED_S / self.pace, LEAST_SETTLED_S)
-        changed_t = self._changed_t.get(group[1].split(" ", 1)[0], t)
+        changed_t = self._changed_t.get(group[1].split(" ", 1)[0], 0.0)
         if self._count < MAX_SAMPLES and t - changed_t >= settled_s:
             self._count += 1
             self.samples.setdefault(group, []).append((t, available))

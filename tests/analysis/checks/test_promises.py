@@ -1,0 +1,252 @@
+"""Each promise of the keeper: kept, broken, too close to tell, not called upon; with the event log and without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+
+from rig.analysis.checks import promises
+from rig.analysis.checks.check import Status
+from rig.analysis.verdict import run_check
+from rig.journal.records import MasterSeen, ViewChanged
+from tests.analysis.checks.sessions import Session
+from tests.analysis.tape import A, B, Tape
+
+Build: TypeAlias = Callable[[Session], object]
+
+CASES: list[tuple[str, Status, Build]] = [
+    ("one-placement", "not-exercised", lambda s: s.deploy(20)),
+    ("one-placement", "pass", lambda s: (s.deploy(20), s.place(30, "i"), s.lose(40, "i"), s.place(41, "j"))),
+    ("one-placement", "fail", lambda s: (s.deploy(20), s.place(30, "i"), s.place(31, "j"))),
+    ("one-placement", "fail", lambda s: (s.deploy(20), s.by_hand(25, "mine"), s.place(31, "j"))),
+    ("one-placement", "pass", lambda s: (s.deploy(20), s.place(30, "i"), s.by_hand(35, "mine"))),
+    ("one-placement", "unknown", lambda s: (s.deploy(20), s.appear(30, "i"), s.appear(31, "j"))),
+    (
+        "one-placement",
+        "pass",
+        lambda s: (s.deploy(20), s.place(30, "i"), s.deploy(31, "e", B), s.place(32, "j", "e", B)),
+    ),
+    ("one-in-flight", "pass", lambda s: (s.deploy(20), s.place(30, "i"), s.lose(40, "i"), s.place(41, "j"))),
+    ("one-in-flight", "fail", lambda s: (s.deploy(20), s.place(30, "i"), s.place(32, "j"))),
+    ("placement-rate", "not-exercised", lambda s: (s.deploy(20), s.place(30, "i"))),
+    ("placement-rate", "pass", lambda s: two(s, 31.1)),
+    ("placement-rate", "fail", lambda s: two(s, 30.01)),
+    ("new-master-grace", "not-exercised", lambda s: s.deploy(20)),
+    ("new-master-grace", "pass", lambda s: (s.deploy(11), s.place(25.2, "i"))),
+    ("new-master-grace", "fail", lambda s: (s.deploy(11), s.place(20, "i"))),
+    (
+        "backoff",
+        "not-exercised",
+        lambda s: (s.deploy(20), s.place(30, "i", ready_t=34), s.lose(40, "i"), s.place(41, "j")),
+    ),
+    ("backoff", "pass", lambda s: losses(s, 10, 20, 40, 60, 60)),
+    ("backoff", "fail", lambda s: losses(s, 1)),
+    ("backoff", "fail", lambda s: losses(s, 10, 10)),
+    ("backoff", "fail", lambda s: losses(s, 10, 20, 40, 60, 120)),
+    ("backoff", "fail", lambda s: losses(s, 10, 20, 40, 60, 40)),
+    ("backoff-reset", "not-exercised", lambda s: losses(s, 10, 20)),
+    ("backoff-reset", "pass", lambda s: reset(s, 10)),
+    ("backoff-reset", "fail", lambda s: reset(s, 40)),
+    ("replaced-at-once", "not-exercised", lambda s: losses(s, 10)),
+    ("replaced-at-once", "pass", lambda s: ready_and_lost(s, 41.0)),
+    ("replaced-at-once", "fail", lambda s: ready_and_lost(s, 50.5)),
+    ("replaced-at-once", "fail", lambda s: ready_and_lost(s, None)),
+    ("replaced-at-once", "not-exercised", lambda s: (ready_and_lost(s, None), s.refuse(41))),
+    ("replaced-at-once", "not-exercised", lambda s: (ready_and_lost(s, 60.0), frozen_master(s, 38, 58))),
+    ("says-why", "not-exercised", lambda s: (s.deploy(30), s.place(31, "i"))),
+    ("says-why", "pass", lambda s: (s.deploy(30), s.refuse(31))),
+    ("says-why", "fail", lambda s: (s.deploy(30), s.refuse(31, " "))),
+    ("says-why", "fail", lambda s: s.deploy(30)),
+    ("reason-once", "not-exercised", lambda s: (s.deploy(280), s.refuse(281))),
+    ("reason-once", "pass", lambda s: (s.deploy(30), s.refuse(31))),
+    ("reason-once", "pass", lambda s: (s.deploy(30), s.refuse(31), s.refuse(40, "no link"))),
+    ("reason-once", "fail", lambda s: (s.deploy(30), s.refuse(31), s.refuse(61))),
+    ("retried-on-change", "not-exercised", lambda s: (s.deploy(30), s.refuse(31))),
+    ("retried-on-change", "pass", lambda s: back(s, 101.0)),
+    ("retried-on-change", "fail", lambda s: back(s, 110.0)),
+    ("retried-on-change", "not-exercised", lambda s: (s.by_hand(25, "big", B), back(s, 110.0), s.lose(105, "big"))),
+    ("retried-by-time", "not-exercised", lambda s: back(s, 101.0)),
+    ("retried-by-time", "pass", lambda s: freed(s, 125.0)),
+    ("retried-by-time", "fail", lambda s: freed(s, 150.0)),
+    ("delete-takes-own", "not-exercised", lambda s: s.deploy(20)),
+    ("delete-takes-own", "pass", lambda s: (s.deploy(20), s.place(30, "i"), s.delete(50), s.lose(50.1, "i"))),
+    ("delete-takes-own", "fail", lambda s: (s.deploy(20), s.place(30, "i"), s.delete(50))),
+    ("delete-takes-own", "unknown", lambda s: (s.deploy(20), s.place(30, "i"), s.delete(299))),
+    (
+        "delete-leaves-others",
+        "not-exercised",
+        lambda s: (s.deploy(20), s.place(30, "i"), s.delete(50), s.lose(50.1, "i")),
+    ),
+    ("delete-leaves-others", "pass", lambda s: beside(s, None)),
+    ("delete-leaves-others", "pass", lambda s: beside(s, 90.0)),
+    ("delete-leaves-others", "fail", lambda s: beside(s, 50.1)),
+    ("nothing-comes-back", "not-exercised", lambda s: s.deploy(20)),
+    ("nothing-comes-back", "pass", lambda s: (s.deploy(20), s.place(30, "i"), s.delete(50), s.lose(50.1, "i"))),
+    ("nothing-comes-back", "fail", lambda s: (s.deploy(20), s.delete(50), s.place(50.2, "i"))),
+]
+
+
+def two(s: Session, second_t: float) -> None:
+    s.deploy(20)
+    s.deploy(21, "e", B)
+    s.place(30.0, "i")
+    s.place(second_t, "j", "e", B)
+
+
+def losses(s: Session, *waits_s: float) -> None:
+    """Placed at 26, lost 3 s later each time, before it was ever ready."""
+    s.deploy(12)
+    at_t = 26.0
+    for number, wait_s in enumerate((*waits_s, None)):
+        s.place(at_t, f"i{number}")
+        if wait_s is not None:
+            s.lose(at_t + 3, f"i{number}")
+            at_t += 3 + wait_s + 0.7  # a step of the keeper, and the way
+
+
+def reset(s: Session, wait_s: float) -> None:
+    """Two lost before ready, one ready and lost, the next lost before ready."""
+    s.deploy(12)
+    s.place(26, "a")
+    s.lose(28, "a")
+    s.place(38.7, "b")
+    s.lose(40, "b")
+    s.place(60.7, "c", ready_t=64)
+    s.lose(70, "c")
+    s.place(70.8, "e")
+    s.lose(72, "e")
+    s.place(72.7 + wait_s, "f")
+
+
+def ready_and_lost(s: Session, again_t: float | None) -> None:
+    s.deploy(20)
+    s.place(30, "i", ready_t=34)
+    s.lose(40, "i")
+    if again_t is not None:
+        s.place(again_t, "j")
+
+
+def frozen_master(s: Session, from_t: float, to_t: float) -> None:
+    s.tape.fault(0, "freeze", from_t, to_t, hit=(s.node,))
+
+
+def back(s: Session, placed_t: float) -> None:
+    """Refused for want of a node; it is back, whole, at 100."""
+    s.deploy(30)
+    s.refuse(31)
+    s.event(98, "NodeReported", node="id-3")
+    s.event(100, "TopologyEdgeCreated", source="id-3", sink="id-1")
+    s.place(placed_t, "j")
+
+
+def freed(s: Session, placed_t: float) -> None:
+    """Refused for want of memory; another instance goes at 100, and nothing else changes."""
+    s.by_hand(25, "big", B)
+    s.deploy(30)
+    s.refuse(31)
+    s.lose(100, "big")
+    s.place(placed_t, "j")
+
+
+def beside(s: Session, other_gone_t: float | None) -> None:
+    """A deployment is deleted at 50, and its instance with it; one placed by hand goes when said."""
+    s.deploy(20)
+    s.place(30, "i")
+    s.by_hand(35, "mine")
+    s.delete(50)
+    s.lose(50.05, "i")
+    if other_gone_t is not None:
+        s.lose(other_gone_t, "mine")
+
+
+def status_of(name: str, tape: Tape) -> Status:
+    check = next(check for check in promises.CHECKS if check.name == name)
+    return run_check(check, tape.analyse()).status
+
+
+def played(build: Build, *, read: bool) -> Tape:
+    tape = Tape((A, B), schedule=[], expected_faults=0)
+    session = Session(tape)
+    build(session)
+    if read:
+        session.read(300)
+    session.polled(299)
+    tape.own(300.5)
+    return tape
+
+
+IDS = [f"{name}-{status}-{number}" for number, (name, status, _) in enumerate(CASES)]
+
+
+@pytest.mark.parametrize(("name", "expected", "build"), CASES, ids=IDS)
+def test_with_the_event_log(name: str, expected: Status, build: Build) -> None:
+    assert status_of(name, played(build, read=True)) == expected
+
+
+@pytest.mark.parametrize(("name", "expected", "build"), CASES, ids=IDS)
+def test_views_alone_never_prove_a_promise_kept(name: str, expected: Status, build: Build) -> None:
+    """What views show to be broken is broken; of a promise that is broken they do not say that it was kept."""
+    found = status_of(name, played(build, read=False))
+    assert found in ("unknown", "not-exercised", "fail")
+    if expected != "fail":
+        assert found != "fail"
+
+
+@pytest.mark.parametrize(
+    "name", ["one-placement", "one-in-flight", "backoff", "replaced-at-once", "new-master-grace", "delete-takes-own"]
+)
+def test_views_alone_show_what_is_plainly_broken(name: str) -> None:
+    broken = [build for other, status, build in CASES if other == name and status == "fail"]
+    assert any(status_of(name, played(build, read=False)) == "fail" for build in broken)
+
+
+def test_the_evidence_names_instances_and_times() -> None:
+    tape = played(lambda s: (s.deploy(20), s.place(30, "i"), s.place(31, "j")), read=True)
+    check = next(check for check in promises.CHECKS if check.name == "one-placement")
+    result = run_check(check, tape.analyse())
+    assert "j was placed beside i" in result.evidence[0]
+    assert "at 30.8 to 31.2 s" in result.evidence[0]
+
+
+def test_what_came_before_the_run_is_not_judged() -> None:
+    """A master that is found at the start: its log tells of days before."""
+    tape = Tape((A, B), schedule=[], expected_faults=0)
+    session = Session(tape, begun_t=10)
+    session.also_views = False
+    session.deploy(20)
+    session.place(30, "i")
+    session.place(31, "j")
+    session.read(300)
+    records = [r for r in tape.records() if type(r).__name__ != "MasterSeen"]
+    early = Tape((A, B), schedule=[], expected_faults=0)
+    early.add(*records)
+    early.add(MasterSeen(t=40, node="node-1", is_master=True, source="log", at_t=40, at_error_s=0.2, past=True))
+    early.add(ViewChanged(t=41, node="node-1", facet="event_index", since_t=None, value=400_000))
+    assert status_of("one-placement", early) == "not-exercised"
+    early = Tape((A, B), schedule=[], expected_faults=0)
+    early.add(*records)
+    early.add(MasterSeen(t=40, node="node-1", is_master=True, source="log", at_t=40, at_error_s=0.2, past=True))
+    early.add(ViewChanged(t=41, node="node-1", facet="event_index", since_t=None, value=5))
+    assert status_of("one-placement", early) == "fail"
+
+
+def test_two_sessions_are_judged_apart() -> None:
+    """A split node that was its own master had an instance of the model as well: no second one in either session."""
+    tape = Tape((A, B), schedule=[], expected_faults=0)
+    for node, name, instance in (("node-1", "s1", "i"), ("node-2", "s2", "j")):
+        session = Session(tape, node=node, name=name)
+        session.deploy(20)
+        session.place(30, instance)
+        session.read(300)
+    assert status_of("one-placement", tape) == "pass"
+
+
+def test_a_faster_pace_divides_every_time() -> None:
+    tape = Tape((A, B), schedule=[], expected_faults=0, pace=2.0)
+    session = Session(tape)
+    session.deploy(11)
+    session.place(18, "i")  # 8 s after the master's beginning: at pace 2 the grace is 7.5 s
+    session.read(100)
+    assert status_of("new-master-grace", tape) == "pass"
