@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rig.analysis.keeper.chronicle import Chronicle, Entry
+from rig.analysis.keeper.moments import Span
 from rig.analysis.keeper.reigns import Reigns
+from rig.analysis.keeper.story import tell
 from rig.analysis.keeper.viewlog import ViewLogs
 from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
 
@@ -50,3 +53,19 @@ def test_what_another_view_shows_first_is_still_made_under_this_reign() -> None:
         instances(31.2, "b", 31.0, "new"),
     ])  # fmt: skip
     assert told == [("InstanceCreated", "new")]
+
+
+def test_a_deployment_may_name_an_instance_before_the_list_shows_it() -> None:
+    """The list is asked for before the deployments: what is placed in between is named first."""
+
+    def entry(order: int, name: str, **data: Any) -> Entry:
+        return Entry(order, name, data, Span(order - 0.5, float(order)))
+
+    entries = [
+        entry(1, "DeploymentCreated", deployment="d", model="lab/tiny-a"),
+        entry(2, "DeploymentPlaced", deployment="d", instance="i"),
+        entry(3, "InstanceCreated", instance="i", model="lab/tiny-a", runners={"id-1": "r-1"}),
+    ]
+    chronicle = Chronicle("a", "id-1", "s", False, Span(0.0, 0.0), entries, entry(9, "end"), 1.0)  # noqa: FBT003
+    told = tell(chronicle, [], 30.0)
+    assert [(life.id, life.whose) for life in told.deployments["d"].placements] == [("i", "keeper")]

@@ -131,13 +131,14 @@ def backoff_reset(story: Story, rules: Rules) -> Iterator[Judged]:
                 continue
             took = story.chronicle.elapsed(lost.gone, end)
             held = rules.promptly(took, 10.0 + PROMPT_S)
-            if held == "broken" and not story.chronicle.exact:
+            late = held == "broken"
+            if late and not story.chronicle.exact:
                 held = "undecided"
             what = f"{lost.model} {lost.id}, the first lost before ready since one was"
             if later is not None:
                 yield Judged(held, f"{what}: next after {took.text()}")
-            elif held == "broken":
-                yield Judged("broken", f"{what}: not placed again for {took.text()}")
+            elif late:
+                yield Judged(held, f"{what}: not placed again for {took.text()}")
 
 
 def replaced(story: Story, rules: Rules, disturbed: Disturbances) -> Iterator[Judged]:

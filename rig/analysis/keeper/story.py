@@ -59,6 +59,8 @@ class Story:
     lives: dict[str, Life] = field(default_factory=dict[str, Life])
     deployments: dict[str, Deployed] = field(default_factory=dict[str, Deployed])
     changes: list[Entry] = field(default_factory=list[Entry])
+    named: dict[str, str] = field(default_factory=dict[str, str])
+    """Instances that a deployment named before they were listed, as polls of two lists may show them."""
 
     def of_model(self, model: str) -> list[Life]:
         return [life for life in self.lives.values() if life.model == model]
@@ -89,6 +91,7 @@ def tell(chronicle: Chronicle, calls: Sequence[ApiCall], hand_s: float) -> Story
                 life = _life(str(entry.get("instance")), entry.data, entry)
                 story.lives[life.id] = life
                 runner_of |= dict.fromkeys(life.runners, life)
+                _placed(story, story.named.pop(life.id, None), life)
             case "InstanceDeleted":
                 gone = story.lives.get(str(entry.get("instance")))
                 if gone is not None and gone.gone is None:
@@ -164,11 +167,20 @@ def _deployment(story: Story, entry: Entry) -> None:
         deployed.refusals.append((entry, error))
         deployed.error = error
     elif instance is not None and instance in story.lives:
-        life = story.lives[instance]
-        deployed.error = None
-        if life.made is not None:
-            life.deployment, life.whose = name, "keeper"
-            deployed.placements.append(life)
+        _placed(story, name, story.lives[instance])
+    elif instance is not None:
+        story.named[instance] = name
+
+
+def _placed(story: Story, deployment: str | None, life: Life) -> None:
+    """The deployment names the instance: what was made for it is the keeper's."""
+    deployed = story.deployments.get(deployment or "")
+    if deployed is None:
+        return
+    deployed.error = None
+    if life.made is not None:
+        life.deployment, life.whose = deployed.id, "keeper"
+        deployed.placements.append(life)
 
 
 def _by_hand(life: Life, calls: Sequence[ApiCall], hand_s: float) -> None:
