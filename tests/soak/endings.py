@@ -234,8 +234,8 @@ class Killed:
             (work / "refused.txt").write_text(f"{refused.returncode}\n{refused.stderr}")
             command = re.search(r"rig (heal --inventory \S+)", refused.stderr)
             assert command is not None, refused.stderr
-            acted = time.monotonic()
             healed = rig(*shlex.split(command[1]), cwd=work)
+            acted = time.monotonic()  # by now it must be healed
             (work / "healed.txt").write_text(f"{healed.returncode}\n{healed.stdout}{healed.stderr}")
         until(lambda: not _in_force(lane, self.kind, begun), "healed")
         until(lambda: not lane.leases() and not lane.on_nodes(), "nothing left on the nodes")
