@@ -163,11 +163,12 @@ async def _play_group(
                 rehearsed=ready.rehearsed,
             )
             await _refuse_occupied(stand, wanted)
+            clearing = Clearing(target, stand.entries, stand.pace)
             for scenario in group:
                 if halt.event.is_set():
-                    return
+                    break
                 played.append(await _play(wanted, stand, scenario, halt, console))
-            await Clearing(target, stand.entries, stand.pace).clear()
+            await (clearing.sweep() if halt.event.is_set() else clearing.clear())
     finally:
         await target.close()
         if not wanted.keep_cluster:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,7 @@ from rig.observe.target import Target
 
 _LIMIT_S: Final = 240.0
 _LEAST_S: Final = 30.0
+_SWEEP_S: Final = 5.0
 _LOOK_S: Final = 0.2
 
 
@@ -42,6 +44,13 @@ class Clearing:
                 return
             await asyncio.sleep(_LOOK_S)
         raise TargetError(f"the target does not come to rest: {left}", remedy="look at GET /deployments and /state")
+
+    async def sweep(self) -> None:
+        """Ask for everything to be deleted, and do not wait for it: somebody is in a hurry. Never raises."""
+        with contextlib.suppress(TargetError, TimeoutError):
+            async with asyncio.timeout(_SWEEP_S):
+                await self._once()
+                await self._once()
 
     async def _once(self) -> str:
         """What is left to be done; empty when nothing is."""

@@ -206,7 +206,7 @@ def test_a_check_that_crashes_is_unknown_and_says_so() -> None:
 def test_a_sound_made_up_run_passes_and_a_lossy_one_fails() -> None:
     sound, lossy = Shape(seed=3), Shape(seed=3, lost_share=0.4)
     assert _verdict(sound) == ("pass", [])
-    assert _verdict(lossy) == ("fail", ["no-request-lost"])
+    assert _verdict(lossy) == ("fail", ["no-request-lost", "no-cut-stream"])
 
 
 def test_a_run_that_was_killed_is_unknown() -> None:

@@ -25,7 +25,9 @@ def test_every_check_is_tried() -> None:
 
 def test_every_check_can_fail_or_not_know() -> None:
     assert {check.name for check in CHECKS} - {name for name, status in CASES if status == "fail"} == NEVER_FAIL
-    assert {name for name, status in CASES if status == "unknown"} >= NEVER_FAIL
+    assert {name for name, status in CASES if status == "unknown"} >= NEVER_FAIL - {
+        "journal-sound"
+    }  # a file's, not a record's
 
 
 def test_every_check_passes_somewhere() -> None:
