@@ -12,17 +12,24 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 Reason = Literal["interrupted", "terminated"]
+_REASONS: dict[signal.Signals, Reason] = {
+    signal.SIGINT: "interrupted",
+    signal.SIGTERM: "terminated",
+    signal.SIGHUP: "terminated",
+}
 
 
 class Interrupt:
     """Context manager; `event` is set at the first signal, `reason` says which, `exit_code` what to exit with.
 
     A second signal changes nothing: healing is bounded (a node heals by itself in any case) and must not be cut short.
+    What was ignored when the command was started stays ignored: `nohup rig soak …` outlives its terminal.
     """
 
     def __init__(self) -> None:
         self.event = asyncio.Event()
         self.reason: Reason | None = None
+        self._handled: list[signal.Signals] = []
 
     @property
     def exit_code(self) -> int:
@@ -35,14 +42,15 @@ class Interrupt:
 
     def __enter__(self) -> Interrupt:
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._signalled, "interrupted")
-        loop.add_signal_handler(signal.SIGTERM, self._signalled, "terminated")
-        loop.add_signal_handler(signal.SIGHUP, self._signalled, "terminated")
+        for number, reason in _REASONS.items():
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._signalled, reason)
+                self._handled.append(number)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in self._handled:
             loop.remove_signal_handler(number)

@@ -11,7 +11,7 @@ Inventory = dict[str, Any]
 
 @dataclass(frozen=True)
 class Bad:
-    """`says`: pieces of the message. `{…}` in arguments: see `conftest.Workplace`. `doctor` changes a good inventory of
+    """`says`: pieces of the message, `unsaid`: what must not be in it. `{…}` in arguments: see `conftest.Workplace`. `doctor` changes a good inventory of
     running nodes, written as `nodes.yaml`; `files` are written into the working folder.
     """
 
@@ -21,6 +21,7 @@ class Bad:
     says: tuple[str, ...]
     files: Mapping[str, str | bytes] = field(default_factory=dict[str, str | bytes])
     doctor: Callable[[Inventory], None] | None = None
+    unsaid: str = "Traceback"
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -330,6 +331,7 @@ NODES = [
         ("node-1: LEFT", "refused", "node-2: nothing to heal"),
         {},
         _unreachable,
+        unsaid="node-1: nothing to heal",
     ),
     Bad(
         "locked-by-another",

@@ -16,6 +16,7 @@ def test_what_it_is_told(bad: Bad, answers: Answers) -> None:
     said = answer.stdout + answer.stderr
     assert "Traceback" not in said
     assert answer.returncode == bad.code, said
+    assert bad.unsaid not in said
     for piece in bad.says:
         assert piece in said, said
     assert len(answer.stderr) < 4000, "too much to read"

@@ -60,16 +60,30 @@ class Ending:
 
 @dataclass(frozen=True)
 class Signalled:
-    """Signals to the process group, the first when `when` is reached."""
+    """Signals to the process group, the first when `when` is reached. `ignored`: a signal that the soak was started with
+    ignored, as nohup does it. Requests take long when it is to be draining.
+    """
 
     kind: Kind
     numbers: tuple[signal.Signals, ...]
     when: Literal["hold", "baseline", "drain"] = "hold"
+    ignored: str = ""
 
     def __call__(self, lane: Lane, work: Path) -> Ending:
         begun = time.monotonic()
         options = on_lane(lane, work, self.kind, hold_s=LONG_S, baseline_s=600.0 if self.when == "baseline" else 0.1)
-        soak = start_soak(work, *options, "--minutes", "0.05" if self.when == "drain" else "5")
+        if self.when == "drain":
+            workload = work / "brisk.yaml"
+            workload.write_text(
+                re.sub("output_tokens: .*", "output_tokens: {low: 4000, high: 4000}", workload.read_text())
+            )
+        soak = start_soak(
+            work,
+            *options,
+            "--minutes",
+            "0.05" if self.when == "drain" else "5",
+            prefix=("sh", "-c", f'trap "" {self.ignored}; exec "$0" "$@"') if self.ignored else (),
+        )
         try:
             if self.when == "hold":
                 wait_for_hold(soak)

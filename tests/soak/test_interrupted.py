@@ -17,6 +17,7 @@ MID_FAULT: list[tuple[Act, Kind, int]] = [
     *((Signalled(kind, (signal.SIGINT,)), kind, 130) for kind in ("freeze", "partition", "node-crash")),
     *((Signalled(kind, (signal.SIGTERM,)), kind, 143) for kind in ("freeze", "partition", "master-crash")),
     (Signalled("freeze", (signal.SIGINT, signal.SIGINT, signal.SIGTERM)), "freeze", 130),
+    (Signalled("freeze", (signal.SIGHUP, signal.SIGINT), ignored="HUP"), "freeze", 130),
     (HungUp("partition"), "partition", 143),
 ]
 
@@ -62,3 +63,4 @@ def test_between_faults(ending: Ending) -> None:
     assert ending.held == []
     assert ending.summary["run"]["reason"] == "interrupted"
     assert "Traceback" not in ending.err
+    assert ending.ended - ending.acted < 15, "waited for requests that take longer"
