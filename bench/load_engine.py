@@ -20,8 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -231,6 +231,15 @@ class Mock:
         return sorted((first - received) / 1e9 for _, received, first, *_ in rows if first)
 
 
+@contextmanager
+def mock_server() -> Generator[Path]:
+    """The mock server, compiled."""
+    with tempfile.TemporaryDirectory(prefix="rig-bench-") as folder:
+        binary = Path(folder) / "sse_mock"
+        subprocess.run(["cc", "-O2", "-w", "-o", binary, HERE / "sse_mock.c"], check=True)
+        yield binary
+
+
 def _run(engine: str, mock: Mock, clients: int, seconds: float, stagger_s: float) -> dict[str, float]:
     arguments = [engine, mock.url, str(clients), str(seconds), str(stagger_s)]
     done = subprocess.run(
@@ -289,9 +298,7 @@ def main() -> None:
         engine, url, clients, seconds, stagger_s = options.child
         _child(engine, url, int(clients), float(seconds), float(stagger_s))
         return
-    with tempfile.TemporaryDirectory() as folder:
-        binary = Path(folder) / "sse_mock"
-        subprocess.run(["cc", "-O2", "-w", "-o", binary, HERE / "sse_mock.c"], check=True)
+    with mock_server() as binary:
         seconds = 1.5 if options.quick else 5.0
         speed = throughput(binary, ENGINES, (12, 100) if options.quick else (12, 100, 1000), seconds)
         exact = exactness(binary, ENGINES, (12,) if options.quick else (12, 500), 3.0 if options.quick else 10.0)

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from rig.journal.records import AnyRecord, MasterSeen, Served, ViewChanged
 
-MAX_SERVED: Final = 50_000
+MAX_SERVED: Final = 10_000
 _FACETS: Final = frozenset({"instances", "node_id"})
 
 Instances = dict[str, dict[str, Any]]

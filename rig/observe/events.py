@@ -23,7 +23,7 @@ from rig.observe.views import SERVING_STATUSES
 LIMIT_BYTES: Final = 128 * 1024 * 1024
 TIMEOUT_S: Final = 20.0
 MAX_HELD: Final = 50_000  # entries that matter, kept while it is open whether the log is the known one
-MAX_SERVED_KNOWN: Final = 200_000
+MAX_SERVED_KNOWN: Final = 10_000  # logs are read around each fault: no more than this passes in between
 
 MAX_REPORTERS: Final = 64  # node ids, new at each start of a node, whose reports are counted in one reading
 
