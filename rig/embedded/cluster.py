@@ -20,8 +20,9 @@ import yaml
 
 from rig.config.inventory import Embedded, Inventory
 from rig.embedded.hosts.switch import shield, unshield
+from rig.embedded.layout import ClusterLayout
 from rig.embedded.lifeline import Lifeline
-from rig.embedded.prepare import ClusterLayout, prepare
+from rig.embedded.prepare import prepare
 from rig.embedded.ready import wait_until_ready
 from rig.embedded.reap import reap
 from rig.errors import ClusterError

@@ -13,48 +13,22 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal
 
 import asyncssh
 import msgspec
 import yaml
 
-from rig.config.defects import DefectName
-from rig.config.inventory import Behaviour, Embedded, Emulated, ExoProcess, Inventory, Node, Ssh
+from rig.config.inventory import Embedded, Emulated, ExoProcess, Inventory, Node, Ssh
 from rig.embedded.hosts import addresses
 from rig.embedded.hosts.node import host_entry
 from rig.embedded.hosts.require import free_subnet, require_namespaces
+from rig.embedded.layout import ClusterLayout, read_layout
 from rig.embedded.settings import API_PORT, SSH_PORT, NodeSettings, Peer, write_settings
 from rig.errors import ClusterError
 
+__all__ = ["INERT_COMMANDS", "ClusterLayout", "main_pattern", "prepare", "read_layout"]
+
 INERT_COMMANDS = frozenset({"kill", "nft", "pfctl"})
-
-
-class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """`cluster.json`: what the processes that look after the whole cluster need."""
-
-    cluster: str
-    folder: str
-    sockets: str
-    nodes: list[str]
-    python: str
-    behaviour: Behaviour
-    defects: list[DefectName] = []
-    pace: float
-    hosts: Literal["processes", "namespaces"] = "processes"
-    system: Literal["linux", "darwin"] = "linux"
-    subnet: int = 0  # with namespaces: K of 10.77.K.0/24
-
-    def node_folder(self, node: str) -> Path:
-        return Path(self.folder) / node
-
-
-def read_layout(folder: Path | str) -> ClusterLayout:
-    """Raises ClusterError when there is no cluster in `folder`."""
-    try:
-        return msgspec.json.decode((Path(folder) / "cluster.json").read_bytes(), type=ClusterLayout)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise ClusterError(f"no embedded cluster in {folder}: {error}") from error
 
 
 def prepare(spec: Embedded, folder: Path, *, inert: frozenset[str] = frozenset()) -> ClusterLayout:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from rig.embedded.prepare import ClusterLayout
+from rig.embedded.layout import ClusterLayout
 from rig.embedded.settings import MARKER
 
 ROUNDS = 40

@@ -23,8 +23,8 @@ import msgspec
 import psutil
 
 from rig.embedded.hosts.pids import NodePids
+from rig.embedded.layout import ClusterLayout, read_layout
 from rig.embedded.machine.ask import ask
-from rig.embedded.prepare import ClusterLayout, read_layout
 from rig.embedded.reap import reap
 
 PERIOD_S = 0.05

@@ -26,8 +26,8 @@ import psutil
 from rig.embedded import lifeline as lifelines
 from rig.embedded import orphans
 from rig.embedded.hosts.between import between
+from rig.embedded.layout import ClusterLayout, read_layout
 from rig.embedded.lifeline import Lifeline
-from rig.embedded.prepare import ClusterLayout, read_layout
 from rig.embedded.reap import reap
 
 LINGER_S = 60.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rig.embedded.hosts.switch import shield, sweep, switch, unshield
-from rig.embedded.prepare import ClusterLayout
+from rig.embedded.layout import ClusterLayout
 
 
 @dataclass(frozen=True)

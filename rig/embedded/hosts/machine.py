@@ -22,8 +22,8 @@ from rig.embedded.hosts import root, sshd
 from rig.embedded.hosts.enter import REBOOT_STATUS
 from rig.embedded.hosts.system import furnish, system_of
 from rig.embedded.ledger import Ledger, Stopping
-from rig.embedded.machine.__main__ import collect_orphans
 from rig.embedded.machine.answering import Answering
+from rig.embedded.machine.collecting import collect_orphans
 from rig.embedded.machine.exo_process import ExoMain
 from rig.embedded.settings import NodeSettings, read_settings
 from rig.errors import ClusterError

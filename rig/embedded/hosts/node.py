@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from rig.config.inventory import ExoProcess, Node, Ssh
 from rig.embedded.hosts.addresses import of_node
+from rig.embedded.hosts.places import DARWIN_PATH, JOB, LINUX_PATH, PLIST
 from rig.embedded.settings import NodeSettings
-
-LINUX_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-DARWIN_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"  # what a command over SSH has there: no Homebrew
-JOB = "net.exo.node"
-PLIST = f"/Library/LaunchDaemons/{JOB}.plist"
 
 
 def host_entry(settings: NodeSettings, key: str, host_key: str, match: str) -> Node:

@@ -6,8 +6,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
-from rig.embedded.prepare import ClusterLayout
+from rig.embedded.layout import ClusterLayout
+
+
+class _Boot(NamedTuple):
+    """A node's process namespace; its number may be that of an earlier boot again."""
+
+    namespace: int
+    written_ns: int
 
 
 class NodePids:
@@ -16,25 +24,26 @@ class NodePids:
     def __init__(self, layout: ClusterLayout) -> None:
         self._layout = layout
         self._apart = layout.hosts == "namespaces"
-        self._outside: dict[tuple[int, int], int] = {}  # by namespace and pid on the node
-        self._gone: set[tuple[int, int]] = set()  # a pid is not given away again in the life of so small a namespace
+        self._outside: dict[tuple[_Boot, int], int] = {}  # by boot and pid on the node
+        self._gone: set[tuple[_Boot, int]] = set()  # a pid is not given away again in the life of so small a namespace
 
     def outside(self, node: str, pid: int) -> int | None:
         """The pid to look at; None when no such process is on the node now."""
         if not self._apart:
             return pid
-        namespace = self._namespace(node)
-        if (namespace, pid) in self._gone:
+        boot = self._boot(node)
+        namespace = boot.namespace
+        if (boot, pid) in self._gone:
             return None
-        known = self._outside.get((namespace, pid))
+        known = self._outside.get((boot, pid))
         if known is not None:
             if _namespace_of(known) == namespace and on_node(known) == pid:
                 return known
-            self._gone.add((namespace, pid))
+            self._gone.add((boot, pid))
             return None
         for entry in os.listdir("/proc"):
             if entry.isdigit() and _namespace_of(int(entry)) == namespace and on_node(int(entry)) == pid:
-                self._outside[namespace, pid] = int(entry)
+                self._outside[boot, pid] = int(entry)
                 return int(entry)
         return None
 
@@ -42,11 +51,12 @@ class NodePids:
         """The pid that the node knows a process by; the same number when it is gone."""
         return (on_node(outside) or outside) if self._apart else outside
 
-    def _namespace(self, node: str) -> int:
+    def _boot(self, node: str) -> _Boot:
+        path = self._layout.node_folder(node) / "pid_namespace"
         try:
-            return int((self._layout.node_folder(node) / "pid_namespace").read_text())
+            return _Boot(int(path.read_text()), path.stat().st_mtime_ns)
         except (OSError, ValueError):
-            return -1
+            return _Boot(-1, 0)
 
 
 def on_node(outside: int) -> int | None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from pathlib import Path
 
-from rig.embedded.hosts.node import DARWIN_PATH, LINUX_PATH
+from rig.embedded.hosts.places import DARWIN_PATH, LINUX_PATH
 from rig.embedded.hosts.root import tree
 from rig.embedded.machine.environment import node_environment
 from rig.embedded.settings import MARKER, NodeSettings

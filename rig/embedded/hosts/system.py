@@ -8,7 +8,7 @@ from typing import Protocol
 
 from rig.embedded.hosts import commands
 from rig.embedded.hosts.filter_watch import FilterWatch
-from rig.embedded.hosts.node import LINUX_PATH
+from rig.embedded.hosts.places import LINUX_PATH
 from rig.embedded.hosts.root import tree
 from rig.embedded.ledger import Ledger
 from rig.embedded.machine.answering import Handler

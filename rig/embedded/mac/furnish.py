@@ -11,7 +11,7 @@ import plistlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from rig.embedded.hosts.node import JOB, PLIST
+from rig.embedded.hosts.places import JOB, PLIST
 from rig.embedded.hosts.root import tree
 from rig.embedded.hosts.switch import run_command
 from rig.embedded.machine.shims import INERT, shim

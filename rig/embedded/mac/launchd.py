@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from rig.embedded.hosts.node import JOB
+from rig.embedded.hosts.places import JOB
 from rig.embedded.hosts.root import tree
 from rig.embedded.machine.answering import Answer
 from rig.embedded.machine.environment import node_environment

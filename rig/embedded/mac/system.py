@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rig.embedded.hosts import commands
+from rig.embedded.hosts.places import DARWIN_PATH
 from rig.embedded.hosts.root import tree
 from rig.embedded.ledger import FilterChanged, Ledger
 from rig.embedded.mac.dnctl import Dnctl
@@ -18,7 +19,9 @@ from rig.embedded.mac.pf.firewall import Firewall, kernel_nft
 from rig.embedded.mac.pf.pfctl import Pfctl
 from rig.embedded.mac.ps import ps
 from rig.embedded.machine.answering import Answer, Handler
+from rig.embedded.machine.environment import node_environment
 from rig.embedded.machine.exo_process import ExoMain
+from rig.embedded.machine.guard import start_guard
 from rig.embedded.settings import NodeSettings
 
 LSOF_TIMEOUT_S = 20.0
@@ -62,6 +65,8 @@ class Mac:
         return await self.launchd.boot()
 
     async def run(self) -> None:
+        environment = node_environment(self.settings) | {"PATH": DARWIN_PATH}
+        await start_guard(self.settings, environment, prefix=("chroot", str(tree(self.settings))))
         await self.launchd.run()
 
     async def _filter(self, arguments: list[str], folder: str) -> Answer:

@@ -13,8 +13,9 @@ import sys
 
 from rig.embedded import lifeline as lifelines
 from rig.embedded import orphans
-from rig.embedded.ledger import FilterChanged, Ledger, ProcessExited, Stopping
+from rig.embedded.ledger import FilterChanged, Ledger, Stopping
 from rig.embedded.machine import commands
+from rig.embedded.machine.collecting import collect_orphans
 from rig.embedded.machine.environment import node_environment
 from rig.embedded.machine.exo_process import ExoMain
 from rig.embedded.machine.guard import start_guard
@@ -24,8 +25,6 @@ from rig.embedded.machine.shims import write_shims
 from rig.embedded.machine.ssh_server import NodeSshServer
 from rig.embedded.reap import end_marked
 from rig.embedded.settings import NodeSettings, read_settings
-
-COLLECT_S = 0.1
 
 
 async def run(settings: NodeSettings, lifeline_fd: int) -> int:
@@ -66,18 +65,6 @@ async def run(settings: NodeSettings, lifeline_fd: int) -> int:
         orphans.collect_all()
         api_port.close()
         ledger.close()
-
-
-async def collect_orphans(ledger: Ledger, node: str) -> None:
-    """Note the end of processes whose main died before them, until cancelled."""
-
-    def ended(pid: int, status: int) -> None:
-        ledger.write(ProcessExited(t=ledger.now(), node=node, role="orphan", pid=pid, status=status))
-
-    collector = orphans.Collector(ended)
-    while True:
-        collector.collect()
-        await asyncio.sleep(COLLECT_S)
 
 
 def hold_port(port: int) -> socket.socket:
