@@ -19,6 +19,10 @@ from rig.journal.records import AnyRecord, EventLogRead, EventSeen, ViewChanged
 MAX_ENTRIES: Final = 200_000
 MAX_POINTS: Final = 20_000  # of a node's event index, the latest; a session is read long before so many have passed
 MAX_LIVES: Final = 20_000
+_ON_ITS_WAY: Final = frozenset(
+    {"RunnerIdle", "RunnerConnecting", "RunnerConnected", "RunnerLoading", "RunnerLoaded", "RunnerWarmingUp"}
+)
+"""What a runner goes through before it is ready; many, and none of them decides anything."""
 
 
 @dataclass(slots=True)
@@ -75,6 +79,8 @@ class EventLogs:
         return [session.reign for session in self._sessions.values() if session.reign is not None and session.count]
 
     def _take(self, record: EventSeen) -> None:
+        if record.name == "RunnerStatusUpdated" and record.data.get("status") in _ON_ITS_WAY:
+            return
         if self._held >= MAX_ENTRIES:
             self.dropped += 1
             return
