@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from rig.config.fields import duration_text
 from rig.config.read import load_all
 from rig.errors import EXIT_UNKNOWN, JournalError, RigError
 from rig.journal.run import RUN_FILE, new_run_folder
@@ -37,6 +38,8 @@ def soak(
     from rig.cli.conduct import Wanted, conduct  # only now: what is wrong with the files is said at once
 
     wanted = Wanted(length_s=length_s, inventory=chosen, seed=seed, folder=folder, yes=yes, keep_cluster=keep_cluster)
+    until = f"{duration_text(length_s)}, then the drain; Ctrl-C heals, reports and ends it"
+    print(f"soak with fault plan {plan.name}, results in {folder}: {until}", file=sys.stderr)
     interrupted, sound = None, True
     try:
         interrupted = conduct(wanted, on_nodes, load, plan)

@@ -11,8 +11,9 @@ Inventory = dict[str, Any]
 
 @dataclass(frozen=True)
 class Bad:
-    """`says`: pieces of the message, `unsaid`: what must not be in it. `{…}` in arguments: see `conftest.Workplace`. `doctor` changes a good inventory of
-    running nodes, written as `nodes.yaml`; `files` are written into the working folder.
+    """`says`: pieces of the message, `unsaid`: what must not be in it. `{…}` in arguments: see `conftest.Workplace`.
+
+    `doctor` changes a good inventory of running nodes, written as `nodes.yaml`; `files` go into the working folder.
     """
 
     name: str

@@ -60,8 +60,9 @@ class Ending:
 
 @dataclass(frozen=True)
 class Signalled:
-    """Signals to the process group, the first when `when` is reached. `ignored`: a signal that the soak was started with
-    ignored, as nohup does it. Requests take long when it is to be draining.
+    """Signals to the process group, the first when `when` is reached.
+
+    `ignored`: a signal that is ignored from the start, as nohup does it. Requests take long where it is to be draining.
     """
 
     kind: Kind
