@@ -26,10 +26,13 @@ from tests.defects.table import line, matrix, summary, written
 DOCUMENT: Final = Path("docs/defects.md")
 
 
-def jobs_of(names: Sequence[str], *, sound: int, flawed: int, seed: int, folder: Path | None) -> list[Job]:
-    """Defects first, each with a seed of its own; then so many sound and flawed soaks."""
+def jobs_of(
+    names: Sequence[str], *, sound: int, flawed: int, seed: int, folder: Path | None, real: bool = False
+) -> list[Job]:
+    """Defects first, each with a seed of its own; then so many sound and flawed soaks, always simulated."""
     rng = random.Random(seed)
-    found = [Job("defect", name, rng.getrandbits(24), folder) for name in DEFECTS if not names or name in names]
+    chosen = [name for name in DEFECTS if not names or name in names]
+    found = [Job("defect", name, rng.getrandbits(24), folder, real) for name in chosen]
     found += [Job("sound", "soak", rng.getrandbits(24), folder) for _ in range(sound)]
     found += [Job("flawed", "soak", rng.getrandbits(24), folder) for _ in range(flawed)]
     return found
@@ -62,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=40.0)
     parser.add_argument("--keep", type=Path, help="a folder to keep the runs in")
+    parser.add_argument("--real", action="store_true", help="real processes: rig soak and rig verify, one at a time")
     parser.add_argument("--write", action="store_true", help=f"put the table into {DOCUMENT}")
     chosen = parser.parse_args(arguments)
     names = [*chosen.names, *chosen.only]
@@ -70,9 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"no such defect: {', '.join(unknown)} (there are: {', '.join(DEFECTS)})")
     sound, flawed = (given if given is not None else (0 if names else 20) for given in (chosen.sound, chosen.flawed))
     print(f"seed {chosen.seed}", flush=True)
-    jobs = jobs_of(names, sound=sound, flawed=flawed, seed=chosen.seed, folder=chosen.keep)
+    if chosen.real:
+        sound = flawed = 0
+    jobs = jobs_of(names, sound=sound, flawed=flawed, seed=chosen.seed, folder=chosen.keep, real=chosen.real)
     rows: list[Row] = []
-    for row in rows_of(jobs, chosen.jobs, time.monotonic() + chosen.minutes * 60):
+    for row in rows_of(jobs, 1 if chosen.real else chosen.jobs, time.monotonic() + chosen.minutes * 60):
         rows.append(row)
         print(line(row), flush=True)
     print("\n".join(["", *matrix(rows), "", *summary(rows)]))

@@ -11,6 +11,7 @@ from rig.embedded.logic.defects import Changes
 from rig.errors import RigError
 from tests.defects.cases import ALL, CASES, KEEPER, Case
 from tests.defects.play import Outcome, scenario, soak
+from tests.defects.real import real
 
 Kind: TypeAlias = Literal["defect", "sound", "flawed"]
 
@@ -27,6 +28,7 @@ class Job:
     name: str
     seed: int
     folder: Path | None = None  # to keep the runs in
+    real: bool = False  # with real processes
 
     @property
     def case(self) -> Case:
@@ -64,7 +66,10 @@ def run(job: Job) -> Row:
     keep = None if job.folder is None else job.folder / f"{job.kind}-{job.name}-{job.seed}"
     play = scenario if case.scenarios else soak
     try:
-        outcome = play(case, job.seed, behaviour=behaviour, defects=defects, keep=keep, changes=changes)
+        if job.real:
+            outcome = real(case, job.seed, defects=defects, keep=keep)
+        else:
+            outcome = play(case, job.seed, behaviour=behaviour, defects=defects, keep=keep, changes=changes)
     except RigError as error:
         return Row(job, ok=False, why=f"the run could not be made: {error}")
     return judge(job, outcome)

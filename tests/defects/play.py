@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from rig.analysis.analyse import analyse
+from rig.analysis.analyse import Analysis, analyse
+from rig.analysis.checks.check import CheckResult
 from rig.analysis.verdict import CHECKS, run_check
 from rig.embedded.logic.defects import Changes
 from rig.embedded.virtual.soak import simulated_soak
@@ -113,6 +114,18 @@ def worst(outcomes: Sequence[Outcome]) -> Outcome:
     )
 
 
+def _answers(results: Sequence[CheckResult], analysis: Analysis) -> dict[str, tuple[str, str]]:
+    """As the verdict takes them: what the plan requires and nothing called upon is unknown."""
+    required = set(analysis.settings.requires)
+    return {
+        one.name: (
+            "unknown" if one.status == "not-exercised" and one.name in required else one.status,
+            one.summary,
+        )
+        for one in results
+    }
+
+
 def judged(folder: Path, ended: str, began: float, seed: int) -> Outcome:
     """What the checks say of the run in a folder."""
     run = read_run(folder)
@@ -122,8 +135,8 @@ def judged(folder: Path, ended: str, began: float, seed: int) -> Outcome:
     results = [run_check(check, full) for check in CHECKS]
     return Outcome(
         ended=ended,
-        with_log={result.name: (result.status, result.summary) for result in results},
-        without_log={r.name: (r.status, r.summary) for r in (run_check(check, bare) for check in CHECKS)},
+        with_log=_answers(results, full),
+        without_log=_answers([run_check(check, bare) for check in CHECKS], bare),
         took_s=time.monotonic() - began,
         virtual_s=full.end_t,
         requests=full.requests.total.started,

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import yaml
 
+from rig.config.plan import Plan
 from rig.errors import ClusterError
 from tests.defects.cases import Case
 from tests.defects.draw import drawn
-from tests.defects.play import Outcome, judged
+from tests.defects.play import Outcome, judged, worst
 
 PACE: Final = 10.0
 _SET_UP_S: Final = 180.0
@@ -37,17 +38,38 @@ def real(case: Case, seed: int, *, defects: list[str], keep: Path | None) -> Out
         named = _write(home / "inventory.yaml", inventory)
         common = ["--inventory", named, "--out", str(home), "--name", "run", "--yes"]
         if case.scenarios:
-            command = ["verify", *case.scenarios, *common]
+            command = ["verify", *dict.fromkeys(case.scenarios), *common]
             limit_s = _SET_UP_S + 600.0
         else:
-            workload = _write(home / "workload.yaml", what.workload.model_dump(mode="json"))
-            plan = _write(home / "faults.yaml", what.plan.model_dump(mode="json", exclude_defaults=True))
+            workload = _write(home / "workload.yaml", what.workload.model_dump(mode="json", exclude_defaults=True))
+            plan = _write(home / "faults.yaml", _written(what.plan))
             minutes = f"{what.real_length_s / 60:.2f}"
             command = ["soak", "--minutes", minutes, "--workload", workload, "--faults", plan, *common]
             command += ["--seed", str(what.seed)]
             limit_s = _SET_UP_S + 3 * what.real_length_s
         ended = _call(command, home / "output.txt", limit_s)
-        return judged(home / "run", ended, began, seed)
+        folders = [home / "run" / name for name in dict.fromkeys(case.scenarios)] or [home / "run"]
+        return worst([judged(folder, ended, began, seed) for folder in folders])
+
+
+def _written(plan: Plan) -> dict[str, Any]:
+    """As a user writes it: durations with their unit."""
+    kinds = {
+        kind: {"hold": _span(one.hold)}
+        | ({} if one.time_to_serve is None else {"time_to_serve": f"{one.time_to_serve}s"})
+        for kind, one in plan.kinds.items()
+    }
+    return {
+        "name": plan.name,
+        "seed": plan.seed,
+        "gap": _span(plan.gap),
+        "baseline": f"{plan.baseline}s",
+        "kinds": kinds,
+    }
+
+
+def _span(span: tuple[float, float]) -> str:
+    return f"{span[0]:.3f}s..{span[1]:.3f}s"
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> str:
