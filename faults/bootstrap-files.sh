@@ -77,7 +77,7 @@ plist_head() {
 guard_plist() {
 	plist_head "$guard_label"
 	for word in /bin/sh "$libexec/guard.sh" "rig_dir=$rig_dir" once=1; do printf '        <string>%s</string>\n' "$word"; done
-	printf '    </array>\n    <key>StartInterval</key> <integer>5</integer>\n    <key>AbandonProcessGroup</key> <true/>\n</dict>\n</plist>\n'
+	printf '    </array>\n    <key>StartInterval</key> <integer>4</integer>\n    <key>AbandonProcessGroup</key> <true/>\n</dict>\n</plist>\n'
 }
 
 # Not kept alive: a crash must leave exo dead for as long as the fault says.
@@ -105,11 +105,11 @@ guard_service() {
 guard_timer() {
 	cat <<-END
 		[Unit]
-		Description=Undo expired faults of the rig, every 5 s and at boot
+		Description=Undo expired faults of the rig, every 4 s and at boot
 
 		[Timer]
 		OnBootSec=0
-		OnUnitInactiveSec=5
+		OnUnitActiveSec=4
 		AccuracySec=100ms
 
 		[Install]

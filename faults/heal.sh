@@ -20,7 +20,8 @@ is_due() {
 	to_ms "$deadline"
 	[ "$now_ms" -gt "$R" ] || return 1
 	# A script at work is on its way by itself: a step in hand (a process that takes long to die) may last a little beyond its time.
-	[ "$now_ms" -le $((R + 15000)) ] && script_alive && [ "$P_state" != T ] && return 1
+	case $patience in '' | *[!0-9]* | ?????*) patience=15 ;; esac
+	[ "$now_ms" -le $((R + patience * 1000)) ] && script_alive && [ "$P_state" != T ] && return 1
 	return 0
 }
 
@@ -70,6 +71,8 @@ heal_one() {
 }
 
 undo_lease() {
+	resumed=0
+	[ "$phase" != healing ] || resumed=1
 	note id "$id"
 	note by heal
 	note why "$wanted"
@@ -79,6 +82,7 @@ undo_lease() {
 	if undo; then
 		emit healed "$undone_ms"
 		rm -f "$1"
+		scraps_drop
 		say dropped "$id" ''
 		return 0
 	fi

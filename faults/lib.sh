@@ -52,8 +52,8 @@ assign() {
 	table) table=$2 ;; pf_loading) pf_loading=$2 ;; pf_token) pf_token=$2 ;; probes) probes=$2 ;; end) end=$2 ;;
 	stop) stop=$2 ;; leave) leave=$2 ;; most) most=$2 ;; load) load=$2 ;; hogs) hogs=$2 ;; filled) filled=$2 ;;
 	interface) interface=$2 ;; had) had=$2 ;; effect) effect=$2 ;; amount) amount=$2 ;; qdisc) qdisc=$2 ;; pipe) pipe=$2 ;;
-	every) every=$2 ;; once) once=$2 ;; step) step=$2 ;; user) user=$2 ;; allow) allow=$2 ;; prefix) prefix=$2 ;;
-	exo_command) exo_command=$2 ;; exo_home) exo_home=$2 ;;
+	patience) patience=$2 ;; every) every=$2 ;; once) once=$2 ;; step) step=$2 ;; user) user=$2 ;; allow) allow=$2 ;; prefix) prefix=$2 ;;
+	exo_command) exo_command=$2 ;; exo_home) exo_home=$2 ;; evaluate) evaluate=$2 ;;
 	*) return 1 ;;
 	esac
 }
@@ -62,7 +62,7 @@ forget() {
 	for key in id run owner kind hold at also sudo what home pidfile match log start hold_cmd release_cmd port others \
 		pids main peers direction ports clients api_port version boot_id started deadline phase script_pid script_start \
 		script table pf_loading pf_token probes end stop leave most load hogs filled interface had effect amount qdisc pipe \
-		every once step user allow prefix exo_command exo_home; do
+		patience every once step user allow prefix exo_command exo_home evaluate; do
 		assign "$key" ''
 	done
 }
@@ -452,7 +452,7 @@ lease_write() {
 		"pids=$pids" "main=$main" "home=$home" "pidfile=$pidfile" "match=$match" "start=$start" "hold_cmd=$hold_cmd" \
 		"release_cmd=$release_cmd" "sudo=$sudo" "table=$table" "pf_loading=$pf_loading" "pf_token=$pf_token" \
 		"probes=$probes" "hogs=$hogs" "filled=$filled" "interface=$interface" "had=$had" "qdisc=$qdisc" "pipe=$pipe" \
-		end=1 2>/dev/null >"$lease_new" && mv -f "$lease_new" "$rig_dir/leases/$id" 2>/dev/null && return 0
+		"patience=$patience" end=1 2>/dev/null >"$lease_new" && mv -f "$lease_new" "$rig_dir/leases/$id" 2>/dev/null && return 0
 	rm -f "$lease_new" 2>/dev/null
 	return 1
 }
@@ -469,6 +469,14 @@ lease_read() {
 
 lease_drop() {
 	[ "$phase" = '' ] || rm -f "$rig_dir/leases/$id"
+}
+
+# scraps_drop: what a script that was killed left of its own beside its lease, by the id in the names.
+scraps_drop() {
+	case $id in '' | *[!A-Za-z0-9._-]*) return 0 ;; esac
+	set +f
+	rm -f "$rig_dir"/.status."$id".* "$rig_dir/.go.$id" "$rig_dir"/leases/."$id".* "$rig_dir/filter-$id.nft"
+	set -f
 }
 
 # script_alive: the script that a lease names runs still (and is not a later process with its pid).

@@ -27,7 +27,8 @@ begin() {
 	[ "$begin_ms" -ge "$R" ] || begin_ms=$R
 	[ $((begin_ms - R)) -le 60000 ] || skip "at: more than 60 s ahead"
 	from_ms "$R" && started=$R
-	from_ms $((begin_ms + strike_limit_ms + hold_ms + 2000)) && deadline=$R
+	from_ms $((begin_ms + hold_ms + 2000)) && deadline=$R
+	patience=$((strike_limit_ms / 1000 + 15)) # seconds beyond the deadline that a script at work is left to itself
 	phase=leased
 	lease_write || { phase='' && skip "the lease cannot be written in $rig_dir/leases"; }
 	others_settle
@@ -66,6 +67,7 @@ settle() {
 		printf 'live %s' "$owner"
 	elif undo; then
 		rm -f "$1"
+		scraps_drop
 		printf healed
 	fi
 }
@@ -182,6 +184,7 @@ undo_killed() {
 		command_forget
 	fi
 	settle_old_main
+	start_in_hand
 	if main_find; then
 		note started 0
 	else
@@ -204,6 +207,18 @@ undo_killed() {
 	if [ "$main_pid:$main_start" = "$main" ]; then note old_main "$main"; else note new_main "$main_pid:$main_start"; fi
 	now
 	undone_ms=$R
+}
+
+# A script that was killed while it healed may have given the start command already; a second exo must not be started beside the first.
+start_in_hand() {
+	[ "${resumed:-}" = 1 ] && same_boot || return 0
+	now
+	give_up_ms=$((R + 4000))
+	until main_find; do
+		now
+		[ "$R" -lt "$give_up_ms" ] || return 0
+		pause 50
+	done
 }
 
 # A main that was sent SIGKILL may take a moment to go; it must not be taken for one that runs. A strike that was found to have no

@@ -30,6 +30,8 @@ HELD = 75  # status of the scripts below: the lock is (or has become) another's
 _TAKE = """
 umask 077; lock=$1; mine=$2; stale=$3; gate=$lock.over-$3
 cat >"$mine" || exit 1
+# A connection that is lost on the way ends the input early: half a lock must not take the place of a whole one.
+[ "$(tail -n 1 "$mine")" = end=1 ] || { rm -f "$mine"; exit 1; }
 if [ -z "$stale" ]; then
     ln "$mine" "$lock" 2>/dev/null; took=$?
 elif mkdir "$gate" 2>/dev/null; then
@@ -49,6 +51,7 @@ exit 1
 _RENEW = """
 umask 077; lock=$1; mine=$2
 cat >"$mine" || exit 1
+[ "$(tail -n 1 "$mine")" = end=1 ] || { rm -f "$mine"; exit 1; }
 grep -qxF "token=$3" "$lock" 2>/dev/null || { rm -f "$mine"; exit 75; }
 mv -f "$mine" "$lock"
 """
@@ -205,4 +208,4 @@ def _mine(conn: NodeConnection, locks: Locks) -> str:
 
 def _text(locks: Locks, boot_id: str, deadline: float) -> str:
     lines = {"version": "1", "owner": locks.owner, "run": locks.run, "token": locks.token, "boot_id": boot_id}
-    return "".join(f"{key}={value}\n" for key, value in lines.items()) + f"deadline={deadline:.3f}\n"
+    return "".join(f"{key}={value}\n" for key, value in lines.items()) + f"deadline={deadline:.3f}\nend=1\n"

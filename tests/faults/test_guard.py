@@ -18,7 +18,7 @@ LATEST_S = 7.0  # beyond the hold
 
 @pytest.fixture
 def guard(node: Node) -> Iterator[Script]:
-    """The guard as a plain process, every 5 s as launchd and systemd call it."""
+    """The guard as a plain process, every 4 s as launchd and systemd call it."""
     script = Script([*node.shell, str(FAULTS / "guard.sh"), f"rig_dir={node.rig_dir}"], node.env)
     yield script
     script.process.kill()

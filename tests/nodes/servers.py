@@ -28,6 +28,7 @@ class SshServer:
     folder: Path
     openssh: bool = False
     port: int = 0
+    host: str = "127.0.0.1"
     _process: subprocess.Popen[bytes] | None = field(default=None)
 
     def __post_init__(self) -> None:
@@ -43,7 +44,7 @@ class SshServer:
             return
         script = Path(__file__).with_name("sshserver.py")
         self._process = subprocess.Popen(
-            [sys.executable, str(script), str(self.folder), str(self.port)],
+            [sys.executable, str(script), str(self.folder), str(self.port), self.host],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=self.folder,

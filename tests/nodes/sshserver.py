@@ -1,6 +1,6 @@
 """An SSH server as a process of its own, for tests: runs what it is told in a real shell, as OpenSSH would.
 
-`python sshserver.py FOLDER PORT` serves on 127.0.0.1 with the host key FOLDER/host_key and accepts FOLDER/client_key.
+`python sshserver.py FOLDER PORT [HOST]` serves on HOST (127.0.0.1) with the host key FOLDER/host_key and accepts FOLDER/client_key.
 Like OpenSSH without a terminal it does not end a command when the connection goes. Prints `ready PORT` when it listens.
 """
 
@@ -73,9 +73,9 @@ async def feed(process: asyncssh.SSHServerProcess[bytes], child: asyncio.subproc
     stdin.close()
 
 
-async def main(folder: Path, port: int) -> None:
+async def main(folder: Path, port: int, host: str) -> None:
     server = await asyncssh.listen(
-        "127.0.0.1",
+        host,
         port,
         server_host_keys=[str(folder / "host_key")],
         authorized_client_keys=str(folder / "client_key.pub"),
@@ -88,4 +88,4 @@ async def main(folder: Path, port: int) -> None:
     os._exit(0)
 
 
-asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "127.0.0.1"))

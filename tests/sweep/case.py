@@ -1,0 +1,261 @@
+"""One case of the sweep: a fault, a moment in it, and who dies or is cut off at that moment; then what is left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from rig.config.plan import Kind
+from rig.nodes.scripts import ScriptEvent, parse_event
+from tests.sweep.controller import Order
+from tests.sweep.nursery import Nursery
+from tests.sweep.snapshot import Snapshot, take
+from tests.sweep.world import World, wait_for
+
+Moment = Literal["leased", "struck", "holding", "healing"]
+Harm = Literal["controller killed", "SSH cut", "script killed", "both killed"]
+
+KINDS: tuple[Kind, ...] = (
+    "node-crash",
+    "graceful-stop",
+    "freeze",
+    "runner-kill",
+    "partition",
+    "one-way-partition",
+    "net-loss",
+    "net-bandwidth",
+    "link-down",
+    "memory-pressure",
+    "cpu-hog",
+    "disk-fill",
+)
+MOMENTS: tuple[Moment, ...] = ("leased", "struck", "holding", "healing")
+HARMS: tuple[Harm, ...] = ("controller killed", "SSH cut", "script killed", "both killed")
+HOLD_S = 1.5
+CUT_S = 2.5
+LATEST_S = 120.0  # for a machine that has other things to do
+
+
+@dataclass(frozen=True)
+class Case:
+    kind: Kind
+    moment: Moment
+    harm: Harm
+
+    def __str__(self) -> str:
+        return f"{self.kind:18} {self.moment:8} {self.harm:18}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`after_s`: from the harm to the lease being gone. `late_s`: from the end of the hold to the heal, by the node."""
+
+    what: str
+    healed_by: str
+    after_s: float
+    late_s: float | None
+    residue: list[str]
+
+    def line(self) -> str:
+        late = "" if self.late_s is None else f"{self.late_s:+6.1f} s"
+        left = "residue 0" if not self.residue else f"RESIDUE {' | '.join(self.residue)}"
+        return f"{self.what:46} {self.healed_by:11} {self.after_s:6.1f} s {late:9} {left}"
+
+
+def all_cases() -> list[Case]:
+    """Every transition of every kind, for each harm. A runner kill has no hold."""
+    return [
+        Case(kind, moment, harm)
+        for kind in KINDS
+        for moment in MOMENTS
+        if not (kind == "runner-kill" and moment == "holding")
+        for harm in HARMS
+    ]
+
+
+class Struck:
+    """A fault under way: its controller's pid, its lease and its log on the node."""
+
+    def __init__(self, world: World, nursery: Nursery, order: Order) -> None:
+        self.world, self.order = world, order
+        self.controller = nursery.start(order)
+        wait_for(lambda: bool(world.ours()) or not self.controller_lives(), "a lease", timeout_s=LATEST_S)
+        if not world.ours():
+            raise AssertionError(f"no lease: {self.end()}")
+        self.id = world.ours()[0]
+
+    def events(self) -> list[ScriptEvent]:
+        with contextlib.suppress(OSError):
+            text = (self.world.rig_dirs["n1"] / "log" / f"{self.id}.log").read_text()
+            return [event for event in map(parse_event, text.splitlines()) if event is not None]
+        return []
+
+    def reach(self, moment: Moment) -> None:
+        def there() -> bool:
+            names = [event.event for event in self.events()]
+            if "skipped" in names or ("ineffective" in names and moment != "healing"):
+                raise AssertionError(f"the fault did not strike: {self.events()[-1]}")
+            return moment in names
+
+        wait_for(there, f"{moment} of {self.order.kind}", timeout_s=LATEST_S)
+
+    def script_pid(self) -> int | None:
+        with contextlib.suppress(OSError, StopIteration, ValueError):
+            lines = (self.world.leases / self.id).read_text().splitlines()
+            return int(next(line.partition("=")[2] for line in lines if line.startswith("script_pid=")))
+        return None
+
+    def controller_lives(self) -> bool:
+        return Path(f"/proc/{self.controller}").exists()
+
+    def end(self) -> str:
+        with contextlib.suppress(OSError):
+            return (Path(self.order.out) / "end.json").read_text()
+        return ""
+
+    def kill_controller(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.controller, signal.SIGKILL)
+
+    def kill_script(self) -> None:
+        pid = self.script_pid()
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def healed_by(self) -> str:
+        events = self.events()
+        healing = [event for event in events if event.event == "healing"]
+        if not any(event.event == "healed" for event in events):
+            return "script" if any(event.event == "skipped" for event in events) else "nobody"
+        if not healing or healing[-1].fields.get("by") != "heal":
+            return "script"
+        return "guard" if healing[-1].fields.get("why") == "expired" else "controller"
+
+    def late_s(self) -> float | None:
+        events = self.events()
+        struck = next((event for event in events if event.event == "struck"), None)
+        healed = next((event for event in reversed(events) if event.event == "healed"), None)
+        if struck is None or healed is None:
+            return None
+        return healed.node_t - struck.node_t - self.order.hold_s
+
+
+def cut_for(world: World, seconds: float) -> None:
+    """No SSH to any node for so long, from now on."""
+    for gate in world.gates.values():
+        gate.cut()
+        threading.Timer(seconds, gate.open).start()
+
+
+def run_case(world: World, nursery: Nursery, case: Case, folder: Path) -> Outcome:
+    """Strike, harm, wait, compare."""
+
+    def harm(struck: Struck) -> None:
+        if case.harm in ("controller killed", "both killed"):
+            struck.kill_controller()
+        if case.harm in ("script killed", "both killed"):
+            struck.kill_script()
+        if case.harm == "SSH cut":
+            cut_for(world, CUT_S)
+
+    return run(world, nursery, str(case), folder, case.kind, case.moment, harm)
+
+
+def run(  # noqa: PLR0913 (all of a case)
+    world: World,
+    nursery: Nursery,
+    what: str,
+    folder: Path,
+    kind: Kind,
+    moment: Moment,
+    harm: Callable[[Struck], None],
+    *,
+    hold_s: float = HOLD_S,
+    step_clock_s: float = 0.0,
+    out: Path | None = None,
+    plant: bool = True,
+) -> Outcome:
+    folder.mkdir(parents=True)
+    world.fresh_exo()
+    runners = kind != "runner-kill"
+    before = settled(world, runners=runners)
+    inventory = folder / "inventory.json"
+    inventory.write_text(world.inventory().model_dump_json())
+    order = Order(str(inventory), kind, 0.0 if kind == "runner-kill" else hold_s, str(out or folder), step_clock_s)
+    struck = Struck(world, nursery, order)
+    struck.reach(moment)
+    planted = world.plant() if plant else None
+    harmed_s = time.monotonic()
+    harm(struck)
+    try:
+        wait_for(lambda: not world.ours(), "the lease to be gone", timeout_s=LATEST_S)
+        after_s = time.monotonic() - harmed_s
+        wait_for(lambda: not struck.controller_lives(), "the controller to end", timeout_s=LATEST_S)
+        residue = left_over(world, before, planted, runners=runners)
+    except AssertionError as never:
+        after_s, residue = (
+            time.monotonic() - harmed_s,
+            [str(never), *left_over(world, before, planted, runners=runners)],
+        )
+    finally:
+        struck.kill_controller()
+        (world.leases / "foreign").unlink(missing_ok=True)
+        if not runners:
+            world.exo.kill()
+    return Outcome(what, struck.healed_by(), after_s, struck.late_s(), residue)
+
+
+def left_over(world: World, before: Snapshot, planted: str | None, *, runners: bool = True) -> list[str]:
+    """What differs when the node has had the time to settle: children to be reaped, addresses to be confirmed."""
+    expected = before if planted is None else replace(before, foreign=f"T {planted}")
+    differences: list[str] = ["never looked"]
+
+    def same() -> bool:
+        differences[:] = taken(world, runners=runners).differs(expected)
+        return not differences
+
+    with contextlib.suppress(AssertionError):
+        wait_for(same, "the node is as before", timeout_s=25)
+    return differences
+
+
+def taken(world: World, *, runners: bool) -> Snapshot:
+    """Once nothing that is looked at goes away just then."""
+    found: list[Snapshot] = []
+
+    def stood_still() -> bool:
+        with contextlib.suppress(psutil.Error, OSError, ValueError):
+            found.append(take(world, runners=runners))
+        return bool(found)
+
+    wait_for(stood_still, "a look at the node")
+    return found[0]
+
+
+def settled(world: World, *, runners: bool = True) -> Snapshot:
+    """A snapshot that is the same twice: nothing of the last case is still on its way."""
+    last: list[Snapshot] = [taken(world, runners=runners)]
+
+    def same() -> bool:
+        last.append(taken(world, runners=runners))
+        return last[-1] == last[-2]
+
+    wait_for(same, "the node is at rest")
+    return last[-1]
+
+
+def end_of(folder: Path) -> dict[str, str]:
+    """What the controller made of it."""
+    found: dict[str, str] = json.loads((folder / "end.json").read_text())
+    return found

@@ -1,0 +1,101 @@
+"""One fault, from first connection to its end, as `rig inject` and `rig soak` strike it; its journal lies in a folder.
+
+Runs in a process of its own that may be killed, stopped, or have its disk filled or its wall clock stepped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rig.clock import RunClock
+from rig.config.inventory import Inventory
+from rig.config.plan import CUTS, Kind, KindPlan
+from rig.errors import JournalError, RigError
+from rig.injection.aim import AimContext, InstanceView
+from rig.injection.fault import Fault, Identity
+from rig.injection.lease import refuse_live
+from rig.injection.schedule import Planned
+from rig.journal.records import AnyRecord, FaultChanged
+from rig.journal.write import Journal
+from rig.nodes.lock import default_owner, hold_locks
+from rig.nodes.scripts import upload
+from rig.nodes.ssh import open_nodes
+
+MODEL = "lab/tiny-a"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a controller is to do: a fault of `kind` on `n1` for `hold_s`; the journal and `end.json` go to `out`."""
+
+    inventory: str
+    kind: Kind
+    hold_s: float
+    out: str
+    step_clock_s: float = 0.0  # the wall clock jumps by so much when the fault has struck
+
+
+def planned(order: Order) -> Planned:
+    """Small amounts: the machine is shared with whatever else runs on it."""
+    cut = order.kind in CUTS
+    settings = KindPlan(leave=2**20, most=24 * 2**20, load=1, interface="vnode", loss=50, bandwidth=256)
+    return Planned(
+        index=0,
+        kind=order.kind,
+        aim="n1 | n2" if cut else "node n1",
+        hold_s=order.hold_s,
+        gap_s=0.0,
+        nodes=("n1",),
+        node="n1",
+        model=MODEL if order.kind == "runner-kill" else None,
+        sides=(("n1",), ("n2",)) if cut else None,
+        direction="in" if order.kind == "one-way-partition" else "both",
+        settings=settings,
+    )
+
+
+def read_inventory(path: str) -> Inventory:
+    return Inventory.model_validate_json(Path(path).read_text())
+
+
+async def strike(order: Order) -> str:
+    """The fault's last state. Raises RigError."""
+    inventory = read_inventory(order.inventory)
+    journal = Journal(Path(order.out), RunClock())
+
+    async def instances() -> Sequence[InstanceView]:
+        return [InstanceView(instance_id="i1", model=MODEL, runners={"n1": "r1"}, port=None)]
+
+    def stepped(record: AnyRecord) -> None:
+        if order.step_clock_s and isinstance(record, FaultChanged) and record.state == "struck":
+            true = time.time
+            time.time = lambda: true() + order.step_clock_s
+
+    journal.subscribe(stepped)
+    try:
+        async with open_nodes(inventory) as nodes:
+            await asyncio.gather(*(upload(conn) for conn in nodes.values()))
+            await refuse_live(nodes, inventory=order.inventory)
+            async with hold_locks(nodes, "sweep", ttl_s=3.0):
+                context = AimContext(nodes=nodes, instances=instances, rehearsed=frozenset(nodes))
+                fault = Fault(planned(order), context, journal, Identity(run="sweep", owner=default_owner()))
+                return await fault.run(asyncio.Event())
+    finally:
+        journal.close()
+
+
+def main(order: Order) -> int:
+    try:
+        told = {"state": asyncio.run(strike(order)), "reason": ""}
+    except (JournalError, RigError) as error:
+        told = {"state": "error", "reason": str(error)}
+    try:
+        (Path(order.out) / "end.json").write_text(json.dumps(told))
+    except OSError:
+        return 1
+    return 0 if told["state"] == "healed" else 3

@@ -1,0 +1,287 @@
+"""Conditions beyond a death in one transition: what is stopped, full, stepped, restarted, deaf, large or malicious."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from rig.config.inventory import ExoProcess, Inventory, Node
+from rig.errors import CommandTimeout, NodeError
+from rig.nodes.doctor import examine
+from rig.nodes.inspect import inspect
+from rig.nodes.scripts import upload
+from rig.nodes.ssh import open_nodes
+from tests.nodes.servers import SshServer
+from tests.sweep.case import Outcome, Struck, end_of, left_over, run, settled
+from tests.sweep.nursery import Nursery
+from tests.sweep.world import World
+
+MANY = 200
+
+
+def controller_stopped(world: World, nursery: Nursery, folder: Path) -> Outcome:
+    """SIGSTOP for longer than the hold; it then wakes to a node that has healed by itself, and says so."""
+
+    def harm(struck: Struck) -> None:
+        os.kill(struck.controller, signal.SIGSTOP)
+        threading.Timer(4.0, os.kill, (struck.controller, signal.SIGCONT)).start()
+
+    outcome = run(world, nursery, "controller stopped beyond the hold", folder, "freeze", "holding", harm)
+    return _expecting(outcome, folder, {"healed"})
+
+
+def controller_disk_full(world: World, nursery: Nursery, folder: Path) -> Outcome:
+    """The journal lies on a disk that is full when the fault has struck."""
+    disk = folder.with_name(f"{folder.name}-disk")
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "rig-sweep", str(disk)], check=True)
+    try:
+        return run(
+            world,
+            nursery,
+            "controller's disk full",
+            folder,
+            "partition",
+            "leased",
+            lambda _: _fill(disk / "ballast"),
+            out=disk,
+        )
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def _fill(path: Path) -> None:
+    with contextlib.suppress(OSError), path.open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+
+
+def clock_stepped(world: World, nursery: Nursery, folder: Path) -> Outcome:
+    """The controller's wall clock jumps by an hour while a fault holds: nothing ends early, late or twice."""
+    what = "controller's wall clock stepped by 1 h"
+    outcome = run(world, nursery, what, folder, "freeze", "holding", lambda _: None, step_clock_s=3600.0)
+    return _expecting(outcome, folder, {"healed"})
+
+
+def node_killed(world: World, nursery: Nursery, folder: Path) -> Outcome:
+    """Power failure in a hold, then a boot: the guard finds the lease of the earlier boot and starts exo."""
+
+    def harm(struck: Struck) -> None:
+        struck.kill_controller()
+        world.power_off()
+        world.boot()
+
+    what = "node lost power, controller killed"
+    return run(world, nursery, what, folder, "node-crash", "holding", harm, hold_s=30.0, plant=False)
+
+
+def sshd_restarted(world: World, nursery: Nursery, folder: Path) -> Outcome:
+    outcome = run(
+        world, nursery, "sshd restarted", folder, "partition", "holding", lambda _: world.restart_sshd(), hold_s=3.0
+    )
+    return _expecting(outcome, folder, {"healed"})
+
+
+def script_stopped(world: World, nursery: Nursery, folder: Path) -> Outcome:
+    """A script that is stopped, with its controller dead, is undone like one that is dead."""
+
+    def harm(struck: Struck) -> None:
+        pid = struck.script_pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        struck.kill_controller()
+
+    return run(world, nursery, "script stopped, controller killed", folder, "freeze", "holding", harm)
+
+
+def supervised(world: World, nursery: Nursery, folder: Path) -> Outcome:
+    """A supervisor that restarts exo at once: named as an early restart, and not taken for the rig's own start."""
+    stop = threading.Event()
+
+    def supervise() -> None:
+        while not stop.wait(0.05):
+            pid = 0
+            with contextlib.suppress(OSError, ValueError):
+                pid = int((world.exo.home / "exo.pid").read_text())
+            if not Path(f"/proc/{pid}").exists() and not stop.is_set():
+                with contextlib.suppress(AssertionError):
+                    world.exo.start()
+
+    watching = threading.Thread(target=supervise, daemon=True)
+
+    def harm(struck: Struck) -> None:
+        del struck
+        watching.start()
+
+    try:
+        outcome = run(
+            world, nursery, "a supervisor restarts exo at once", folder, "node-crash", "leased", harm, hold_s=4.0
+        )
+    finally:
+        stop.set()
+        watching.join(20)
+    journal = (folder / "journal.jsonl").read_text()
+    missing = [] if "restarted_early" in journal else ["the early restart is not in the journal"]
+    return _with(outcome, missing)
+
+
+def hanging_commands(world: World, nursery: Nursery, folder: Path) -> Outcome:
+    """A node that accepts SSH but whose commands never end: bounded, and nothing is struck."""
+    folder.mkdir(parents=True)
+    deaf = folder / "bin"
+    deaf.mkdir()
+    (deaf / "sh").write_text("#!/bin/sh\nexec sleep 600\n")
+    (deaf / "sh").chmod(0o755)
+    before = settled(world)
+    begun = time.monotonic()
+    inventory = world.inventory()
+    node = inventory.nodes["n1"].model_copy(update={"path": f"{deaf}:{os.environ['PATH']}"})
+    del nursery
+
+    async def ask() -> str:
+        async with open_nodes(Inventory(name="deaf", nodes={"n1": node})) as nodes:
+            await upload(nodes["n1"])
+            try:
+                await inspect(nodes["n1"], "all", timeout_s=3.0)
+            except CommandTimeout:
+                return ""
+            except NodeError as error:
+                return f"not a timeout: {error}"
+        return "it was not noticed"
+
+    wrong = asyncio.run(ask())
+    took_s = time.monotonic() - begun
+    for process in world.mine():
+        with contextlib.suppress(Exception):
+            if process.cmdline()[:2] == ["sleep", "600"]:
+                process.kill()
+    residue = left_over(world, before, None)
+    return Outcome("a node that hangs on commands", "refused", took_s, None, [*filter(None, [wrong]), *residue])
+
+
+def many_nodes(world: World, nursery: Nursery, folder: Path) -> Outcome:
+    """200 nodes in one inventory, each answering: read, connected, asked."""
+    del nursery
+    before = settled(world)
+    server = SshServer(folder, host="0.0.0.0")  # noqa: S104 (every 127.0.0.N)
+    server.start()
+    begun = time.monotonic()
+    try:
+        found = asyncio.run(_ask_all(_many(server)))
+    finally:
+        server.kill()
+    wrong = [] if found == MANY else [f"{found} of {MANY} answered"]
+    return Outcome(
+        f"{MANY} nodes", "nothing", time.monotonic() - begun, None, [*wrong, *left_over(world, before, None)]
+    )
+
+
+def _many(server: SshServer) -> Inventory:
+    def node(number: int) -> Node:
+        return server.node(
+            ssh=server.ssh(host=f"127.0.0.{number}"),
+            api=f"http://127.0.0.{number}:1",
+            addresses=[f"10.77.1.{number}"],
+            rig_dir=str(server.folder / f"rig-{number}"),
+        )
+
+    return Inventory(name="many", nodes={f"n{number}": node(number) for number in range(1, MANY + 1)})
+
+
+async def _ask_all(inventory: Inventory) -> int:
+    async with open_nodes(inventory) as nodes:
+        said = await asyncio.gather(*(conn.run("echo here", timeout_s=120.0) for conn in nodes.values()))
+    return sum(one.stdout == "here\n" for one in said)
+
+
+def metacharacters(world: World, nursery: Nursery, folder: Path) -> Outcome:
+    """Shell metacharacters in every value of an inventory that is not a command: none is executed."""
+    del nursery
+    folder.mkdir(parents=True)
+    before = settled(world)
+    begun = time.monotonic()
+    trap = folder / "executed"
+    wrong = [what for what, node in _poisoned(world, trap) if asyncio.run(_look(node)) and trap.exists()]
+    if trap.exists():
+        wrong.append("something was executed that was not meant")
+    return Outcome(
+        "metacharacters in every inventory value",
+        "nothing",
+        time.monotonic() - begun,
+        None,
+        [*wrong, *left_over(world, before, None)],
+    )
+
+
+def _poisoned(world: World, trap: Path) -> Iterator[tuple[str, Node]]:
+    """The node with one value at a time replaced by what would create `trap` if a shell read it."""
+    node = world.inventory().nodes["n1"]
+    poisons = [
+        f"$(touch {trap})",
+        f"`touch {trap}`",
+        f"'; touch {trap}; '",
+        f'"; touch {trap}; "',
+        f"| touch {trap}",
+        f"& touch {trap} &",
+        f"> {trap}",
+    ]
+    for poison in poisons:
+        exo = {
+            "home": f"/x/{poison}",
+            "pidfile": f"/x/{poison}",
+            "log": f"/x/{poison}",
+            "match": f"/exo {_escaped(poison)}",
+        }
+        for key, value in exo.items():
+            changed: dict[str, object] = {**node.exo.model_dump(), key: value}
+            with contextlib.suppress(ValueError):  # refused when the inventory is read: as good
+                yield f"exo.{key} {poison}", node.model_copy(update={"exo": ExoProcess.model_validate(changed)})
+        for key, value in {
+            "rig_dir": f"{trap.parent}/{poison.replace('/', '_')}",
+            "path": f"{os.environ['PATH']}:/{poison}",
+        }.items():
+            with contextlib.suppress(ValueError):
+                yield f"{key} {poison}", Node.model_validate({**node.model_dump(), key: value})
+
+
+def _escaped(poison: str) -> str:
+    return "".join(f"\\{letter}" if letter in "$()|'\"`;&>" else letter for letter in poison)
+
+
+async def _look(node: Node) -> bool:
+    inventory = Inventory(name="poisoned", nodes={"n1": node})
+    async with open_nodes(inventory) as nodes:
+        await examine(inventory, nodes)
+    return True
+
+
+def _expecting(outcome: Outcome, folder: Path, states: set[str]) -> Outcome:
+    """The controller lived: what it makes of it must be the truth."""
+    end = end_of(folder)
+    return _with(outcome, [] if end["state"] in states else [f"the controller says {end}"])
+
+
+def _with(outcome: Outcome, wrong: list[str]) -> Outcome:
+    return Outcome(outcome.what, outcome.healed_by, outcome.after_s, outcome.late_s, [*outcome.residue, *wrong])
+
+
+CONDITIONS: Final[dict[str, Callable[[World, Nursery, Path], Outcome]]] = {
+    "controller stopped beyond the hold": controller_stopped,
+    "controller's disk full": controller_disk_full,
+    "controller's wall clock stepped by 1 h": clock_stepped,
+    "node lost power, controller killed": node_killed,
+    "sshd restarted": sshd_restarted,
+    "script stopped, controller killed": script_stopped,
+    "a supervisor restarts exo at once": supervised,
+    "a node that hangs on commands": hanging_commands,
+    f"{MANY} nodes": many_nodes,
+    "metacharacters in every inventory value": metacharacters,
+}
