@@ -123,7 +123,7 @@ def answers(
     request: pytest.FixtureRequest, workplace: Workplace, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Answers]:
     params = [getattr(item, "callspec").params for item in request.session.items if hasattr(item, "callspec")]  # noqa: B009
-    chosen: dict[Bad, None] = {each["bad"]: None for each in params if "bad" in each}
+    chosen: dict[Bad, None] = {each["bad"]: None for each in params if isinstance(each.get("bad"), Bad)}
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         yield Answers(tmp_path_factory.mktemp("bad"), workplace, list(chosen), pool)
         pool.shutdown(cancel_futures=True)
