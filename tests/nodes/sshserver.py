@@ -1,6 +1,7 @@
 """An SSH server as a process of its own, for tests: runs what it is told in a real shell, as OpenSSH would.
 
-`python sshserver.py FOLDER PORT [HOST]` serves on HOST (127.0.0.1) with the host key FOLDER/host_key and accepts FOLDER/client_key.
+`python sshserver.py FOLDER PORT [HOST]` serves on HOST (default 127.0.0.1) with the host key FOLDER/host_key and
+accepts FOLDER/client_key.
 Like OpenSSH without a terminal it does not end a command when the connection goes. Prints `ready PORT` when it listens.
 """
 

@@ -20,12 +20,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from tests.sweep.case import Case, Outcome, all_cases, run_case
 from tests.sweep.hostile import CONDITIONS
 from tests.sweep.nursery import Nursery
 from tests.sweep.world import World
-
 
 STOP = threading.Event()  # set by a signal: cases under way are finished, their worlds taken down
 
@@ -72,6 +72,11 @@ def lane(number: int, todo: queue.SimpleQueue[Task], done: list[Outcome], folder
         world.down()
 
 
+def stop(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    STOP.set()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.sweep")
     parser.add_argument("--lanes", type=int, default=max(2, (os.cpu_count() or 2)))
@@ -86,7 +91,7 @@ def main() -> int:
         todo.put(task)
     done: list[Outcome] = []
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: STOP.set())
+        signal.signal(number, stop)
     begun = time.monotonic()
     print(f"     {'case':46} {'healed by':11} {'after':>8} {'late':9} left behind")
     with tempfile.TemporaryDirectory(prefix="rig-sweep-") as folder:
