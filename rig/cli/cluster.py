@@ -34,7 +34,7 @@ from rig.embedded.cluster import (
 from rig.embedded.hosts.pids import NodePids
 from rig.embedded.machine.ask import ask
 from rig.embedded.prepare import INERT_COMMANDS, prepare, read_layout
-from rig.embedded.reap import reap
+from rig.embedded.reap import SAME_START_S, reap
 from rig.embedded.supervise import SupervisorState, state_path
 from rig.errors import EXIT_PASS, EXIT_SIGINT, EXIT_UNKNOWN, ClusterError, UsageError
 
@@ -129,7 +129,7 @@ def running(folder: Path) -> psutil.Process | None:
     try:
         state = msgspec.json.decode(state_path(folder).read_bytes(), type=SupervisorState)
         process = psutil.Process(state.pid)
-        alive = abs(process.create_time() - state.start) < 0.02 and process.status() != psutil.STATUS_ZOMBIE
+        alive = abs(process.create_time() - state.start) < SAME_START_S and process.status() != psutil.STATUS_ZOMBIE
     except (OSError, msgspec.MsgspecError, psutil.Error):
         return None
     return process if alive else None

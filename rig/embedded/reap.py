@@ -23,6 +23,7 @@ from rig.embedded.settings import MARKER
 
 ROUNDS = 40
 ROUND_S = 0.05
+SAME_START_S = 2.5  # start times count from a boot time in whole seconds, which each process reads for itself
 
 
 def reap(layout: ClusterLayout) -> list[int]:
@@ -68,7 +69,7 @@ def _in_session(process: psutil.Process, leaders: dict[int, float]) -> bool:
     if start is None:
         return False
     try:
-        return abs(psutil.Process(session).create_time() - start) < 0.02
+        return abs(psutil.Process(session).create_time() - start) < SAME_START_S
     except psutil.NoSuchProcess:
         return True
 

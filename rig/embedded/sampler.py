@@ -31,7 +31,7 @@ PERIOD_S = 0.05
 BEAT_S = 1.0
 ASK_TIMEOUT_S = 0.1
 MAX_FILE_BYTES = 1 << 30
-MACHINES_END_S = 1.0  # what machines get to end their nodes before the sampler does
+MACHINES_END_S = 1.0  # what machines get to end their nodes before the sampler does, and the ended to be gone
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
@@ -127,6 +127,15 @@ class Sampler:
             self.write(Beat(t=now, looks=self._looks, gap_max_s=round(self._gap_max_s, 4)))
             self._looks, self._gap_max_s, self._last_beat = 0, 0.0, now
 
+    def look_until_gone(self, limit_s: float) -> None:
+        """Until every process has been seen to have ended, at most `limit_s`."""
+        deadline = time.monotonic() + limit_s
+        while True:
+            self.look()
+            if all(watched.state == "Z" for watched in self.watched.values()) or time.monotonic() > deadline:
+                return
+            time.sleep(PERIOD_S)
+
     def _find_processes(self) -> None:
         for node in self.layout.nodes:
             said = _read_pid(self.layout.node_folder(node) / "exo" / "exo.pid")
@@ -221,13 +230,9 @@ def run(layout: ClusterLayout, lifeline_fd: int) -> None:
     while not poll.poll(max(0.0, (due - time.monotonic()) * 1000)):
         sampler.look()
         due = max(due + PERIOD_S, time.monotonic())
-    deadline = time.monotonic() + MACHINES_END_S
-    while time.monotonic() < deadline:
-        sampler.look()
-        if all(watched.state == "Z" for watched in sampler.watched.values()):
-            break
-        time.sleep(PERIOD_S)
+    sampler.look_until_gone(MACHINES_END_S)
     reap(layout)
+    sampler.look_until_gone(MACHINES_END_S)
 
 
 def read_samples(folder: Path | str) -> Iterator[AnySample]:

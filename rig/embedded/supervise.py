@@ -28,12 +28,13 @@ from rig.embedded import orphans
 from rig.embedded.hosts.between import between
 from rig.embedded.layout import ClusterLayout, read_layout
 from rig.embedded.lifeline import Lifeline
+from rig.embedded.machine.to_end import run_to_end
 from rig.embedded.reap import reap
 
 LINGER_S = 60.0
 LINGER_POLL_S = 0.1
 DEFAULT_LIMIT_S = 15 * 86400.0  # longer than the longest run
-CHILD_END_S = 1.5
+CHILD_END_S = 4.0  # the sampler's own limits, and a busy machine
 
 
 class SupervisorState(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,7 +172,8 @@ def main() -> int:
     parser.add_argument("--lifeline", type=int)
     parser.add_argument("--for", dest="limit_s", type=float, default=DEFAULT_LIMIT_S)
     arguments = parser.parse_args()
-    return asyncio.run(supervise(read_layout(arguments.folder), owner_fd=arguments.lifeline, limit_s=arguments.limit_s))
+    layout = read_layout(arguments.folder)
+    return run_to_end(supervise(layout, owner_fd=arguments.lifeline, limit_s=arguments.limit_s))
 
 
 if __name__ == "__main__":

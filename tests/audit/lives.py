@@ -10,7 +10,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-SAME_START_S = 1.0  # a start time is as exact as the boot time it counts from
+from rig.embedded.reap import SAME_START_S
+
 BUSY_S = 0.05  # what a process may take to write down what it has seen
 GONE = ("-", "Z")
 

@@ -23,6 +23,7 @@ from rig.embedded.machine.network import Network
 from rig.embedded.machine.packet_filter import PacketFilter
 from rig.embedded.machine.shims import write_shims
 from rig.embedded.machine.ssh_server import NodeSshServer
+from rig.embedded.machine.to_end import run_to_end
 from rig.embedded.reap import end_marked
 from rig.embedded.settings import NodeSettings, read_settings
 
@@ -99,7 +100,7 @@ def main() -> int:
     arguments = parser.parse_args()
     # Not uvloop: it leaves descriptors open in the processes it starts, and a command in the background would keep its
     # session from ending.
-    return asyncio.run(run(read_settings(arguments.folder), arguments.lifeline))
+    return run_to_end(run(read_settings(arguments.folder), arguments.lifeline))
 
 
 if __name__ == "__main__":
