@@ -32,6 +32,11 @@ def test_each_node_is_a_machine_of_its_own(hosts: Hosts) -> None:
     assert not Path("/etc/rig-test").exists()
 
 
+def test_pids_of_different_nodes_differ(hosts: Hosts) -> None:
+    mains = {int((hosts.node_folder(node) / "exo" / "exo.pid").read_text()) for node in hosts.layout.nodes}
+    assert len(mains) == 3
+
+
 def test_the_controller_is_seen_at_its_address(hosts: Hosts) -> None:
     said = hosts.ssh("node-1", "echo $SSH_CONNECTION").out.split()
     assert said[0] == f"10.77.{hosts.layout.subnet}.250"

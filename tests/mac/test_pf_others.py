@@ -122,3 +122,9 @@ def test_nothing_outlives_a_boot(macs: Hosts, mac: Tools, foreign: str) -> None:
 def boot_of(macs: Hosts) -> str:
     done = macs.ssh("node-1", "sysctl -n kern.bootsessionuuid", timeout_s=5)
     return done.out if done.status == 0 else ""
+
+
+def test_launchd_starts_exo_once(macs: Hosts) -> None:
+    """None of the mains that began was told that another one runs already."""
+    for node in macs.layout.nodes:
+        assert "already running" not in (macs.node_folder(node) / "exo.out").read_text()

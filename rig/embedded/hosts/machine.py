@@ -25,9 +25,11 @@ from rig.embedded.ledger import Ledger, Stopping
 from rig.embedded.machine.answering import Answering
 from rig.embedded.machine.collecting import collect_orphans
 from rig.embedded.machine.exo_process import ExoMain
+from rig.embedded.machine.to_end import run_to_end
 from rig.embedded.settings import NodeSettings, read_settings
 from rig.errors import ClusterError
 
+MOST_BETWEEN_NODES = 20_000
 DOWN_S = 0.5  # what a node gets to end before the power goes
 
 
@@ -78,6 +80,16 @@ async def _until_end(stop: asyncio.Event, reboot: asyncio.Event, background: lis
     return 1
 
 
+def number_from(index: int) -> None:
+    """Let pids of different nodes differ, as between machines: accounts that name a pid alone stay clear.
+    Not every kernel can.
+    """
+    folder = Path("/proc/sys/kernel")
+    with contextlib.suppress(OSError, ValueError):
+        step = min(MOST_BETWEEN_NODES, int((folder / "pid_max").read_text()) // 20)
+        (folder / "ns_last_pid").write_text(str(index * step))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="rig.embedded.hosts.machine")
     parser.add_argument("folder")
@@ -87,12 +99,13 @@ def main() -> int:
     try:
         root.mount_boot(settings)
         furnish(settings)
+        number_from(settings.index)
     except (ClusterError, OSError) as error:
         print(f"{settings.name}: {error}", file=sys.stderr, flush=True)
         return 1
     # How others find this node's processes from outside.
     Path(settings.folder, "pid_namespace").write_text(f"{os.stat('/proc/self/ns/pid').st_ino}\n")
-    return asyncio.run(run(settings, arguments.lifeline))
+    return run_to_end(run(settings, arguments.lifeline))
 
 
 if __name__ == "__main__":

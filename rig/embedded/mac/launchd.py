@@ -124,7 +124,7 @@ class Job:
     ended: float = float("-inf")
     due: float = float("inf")  # of the next start by StartInterval
     wanted: bool = False  # to be started at the next look, whatever else
-    task: asyncio.Task[None] | None = None
+    task: asyncio.Task[str | None] | None = None
 
     @property
     def busy(self) -> bool:
@@ -153,7 +153,9 @@ class Launchd:
         if job is None:
             return None
         job.wanted = False
-        return await self._start(job)
+        starting = asyncio.create_task(self._start(job))
+        job.task = starting  # so that nobody starts it a second time meanwhile
+        return await starting
 
     async def run(self) -> None:
         """Start what is to be started, until cancelled."""
@@ -173,10 +175,7 @@ class Launchd:
         again = job.keep_alive and now - job.started >= self.throttle_s and now - job.ended >= RESPAWN_S
         if job.wanted or due or again:
             job.wanted = False
-            job.task = asyncio.create_task(self._run(job))
-
-    async def _run(self, job: Job) -> None:
-        await self._start(job)
+            job.task = asyncio.create_task(self._start(job))
 
     async def _start(self, job: Job) -> str | None:
         job.started = time.monotonic()
