@@ -105,8 +105,8 @@ def records_of(shape: Shape) -> list[AnyRecord]:
         PhaseStarted(t=0.0, phase="baseline"),
         PhaseStarted(t=shape.baseline_s, phase="faults"),
         PhaseStarted(t=shape.duration_s - 20.0, phase="drain"),
-        MasterSeen(t=0.2, node="node-1", is_master=True, source="log", at_t=0.1),
     ]
+    records += _masters(faults)
     records += _fault_records(faults)
     records += _requests(shape, faults, rng)
     records += _views(shape, faults, rng)
@@ -162,6 +162,17 @@ def _fault_records(faults: list[_Fault]) -> Iterator[FaultChanged]:
                 at_t=at_t,
                 at_error_s=0.005,
             )
+
+
+def _masters(faults: list[_Fault]) -> Iterator[MasterSeen]:
+    """The first node, and whoever comes after a master that is killed."""
+    master = NODES[0]
+    yield MasterSeen(t=0.2, node=master, is_master=True, source="log", at_t=0.1)
+    for fault in faults:
+        if fault.kind in ("node-crash", "master-crash") and fault.node == master:
+            master = NODES[(NODES.index(master) + 1) % len(NODES)]
+            elected_t = fault.strike_t + 3.3
+            yield MasterSeen(t=elected_t + 0.2, node=master, is_master=True, source="log", at_t=elected_t)
 
 
 def _requests(shape: Shape, faults: list[_Fault], rng: random.Random) -> Iterator[AnyRecord]:
