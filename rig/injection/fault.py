@@ -57,8 +57,10 @@ class Fault:
     identity: Identity
     state: FaultState = "planned"
     aim: Aim | None = None
+    due_t: float = 0.0  # when it is to strike
     struck_t: float | None = None
     healed_t: float | None = None
+    reason: str = ""  # of the last state
     _watchers: list[Watcher] = field(default_factory=list[Watcher])
     _offsets: dict[str, Offset] = field(default_factory=dict[str, Offset])
     _accounts: list[Account] = field(default_factory=list[Account])
@@ -70,9 +72,13 @@ class Fault:
         run = re.sub(r"[^A-Za-z0-9._-]", "-", self.identity.run).lstrip("._-")[:32] or "run"
         self.id = f"{run}.{self.planned.index if self.planned.index >= 0 else 'hand'}.{secrets.token_hex(3)}"
 
-    async def run(self, stop: asyncio.Event) -> FaultState:
-        """Strikes, holds and heals. When `stop` is set the hold ends early. Never raises NodeError."""
-        self._write("planned", self.journal.now())
+    async def run(self, stop: asyncio.Event, due_t: float | None = None) -> FaultState:
+        """Strikes (at `due_t` on the run's clock, or as soon as all is prepared), holds and heals.
+
+        When `stop` is set the hold ends early. Never raises NodeError.
+        """
+        self.due_t = max(self.journal.now(), due_t or 0.0)
+        self._write("planned", self.due_t)
         try:
             self.aim = aim = await resolve(self.planned, self.context)
             await self._prepare(aim)
@@ -129,10 +135,11 @@ class Fault:
         common = {"id": self.id, "run": self.identity.run, "owner": self.identity.owner}
         if planned.kind not in AT_ONCE:
             common["hold"] = f"{planned.hold_s:.3f}"
-        at_t = self.journal.now() + SYNC_LEAD_S if len(aim.acts) > 1 else None
+        lead_s = SYNC_LEAD_S if len(aim.acts) > 1 else 0.0
+        at_t = max(self.due_t, self.journal.now() + lead_s)
         await asyncio.gather(
             *(
-                watcher.run(common | ({} if at_t is None else {"at": f"{self._offsets[act.node].to_node(at_t):.3f}"}))
+                watcher.run(common | {"at": f"{self._offsets[act.node].to_node(at_t):.3f}"})
                 for watcher, act in zip(self._watchers, aim.acts, strict=True)
             )
         )
@@ -243,6 +250,7 @@ class Fault:
         at_t, error_s = self._moment(state, last=True)
         if state == "healed":
             self.healed_t = at_t
+        self.reason = reason
         self._write(state, at_t, error_s, reason)
         return state
 

@@ -1,5 +1,8 @@
 """The faults of a run, one after another: gap, look, strike, hold, heal, wait for the target's recovery.
 
+The gap ends with the strike: what must be done before is done within it, and the scripts on the nodes wait for the
+moment by their own clocks.
+
 What the target is, and whether it has recovered, comes in as a callable; this only knows nodes. It aborts (FaultError)
 on an unhealed fault, on a breach of the blast radius, and after too many faults in a row without recovery.
 """
@@ -20,6 +23,7 @@ from rig.nodes.inspect import Inspection, inspect
 
 Recovered = Callable[[int], Awaitable[bool]]
 
+LEAD_S = 4.0  # before a strike is due: looking, aiming, measuring clocks and starting scripts take 1 to 3 s
 LOOK_ATTEMPTS = 3
 LOOK_PAUSE_S = 1.0
 
@@ -49,12 +53,12 @@ class Injector:
         Raises FaultError to abort the run. When cancelled it heals before it leaves.
         """
         for planned in self.schedule:
-            self.strike_due_t = self.journal.now() + planned.gap_s
-            if self._too_late(planned) or await _set_within(stop, planned.gap_s):
+            self.strike_due_t = due_t = self.journal.now() + planned.gap_s
+            if self._too_late(planned) or await _set_within(stop, max(0.0, planned.gap_s - LEAD_S)):
                 self.strike_due_t = None
                 return
             self.strike_due_t = None
-            state = await self._strike(planned, stop)
+            state = await self._strike(planned, stop, due_t)
             if state == "unhealed":
                 raise FaultError(
                     f"fault {planned.index} ({planned.kind}, {planned.aim}) is not known to be healed",
@@ -68,11 +72,11 @@ class Injector:
             return False
         return self.journal.now() + planned.gap_s + planned.hold_s > self.strike_until_t
 
-    async def _strike(self, planned: Planned, stop: asyncio.Event) -> FaultState:
+    async def _strike(self, planned: Planned, stop: asyncio.Event, due_t: float) -> FaultState:
         if (reason := await self._look(planned)) is not None:
             return self._skip(planned, reason)
         self.fault = Fault(planned, self.context, self.journal, self.identity)
-        return await self.fault.run(stop)
+        return await self.fault.run(stop, due_t)
 
     async def _look(self, planned: Planned) -> str | None:
         """Before a strike: no fault in force anywhere, every node's exo runs. Returns why to skip it, if so.

@@ -57,8 +57,38 @@ async def test_gap_counts_from_recovery_to_strike(rig: Rig) -> None:
         await upload(nodes["n1"])
         await injector(rig, nodes, freezes(), recovered).run(stop)
     assert rig.journal.states() == ["planned", "leased", "struck", "holding", "healed"] * 2
-    second = rig.journal.faults()[5]
-    assert second.t - recovered_t[0] >= 0.2
+    planned, struck = rig.journal.faults()[5], rig.journal.faults()[7]
+    assert planned.at_t - recovered_t[0] >= 0.2, "when it is due"
+    assert struck.at_t - recovered_t[0] >= 0.2 - struck.at_error_s
+
+
+async def test_what_must_be_done_before_a_strike_is_done_within_the_gap(rig: Rig) -> None:
+    async with open_nodes(rig.server.inventory(n1=rig.node())) as nodes:
+        await upload(nodes["n1"])
+        stop = asyncio.Event()
+
+        async def recovered(_: int) -> bool:
+            stop.set()
+            return True
+
+        await injector(rig, nodes, freezes(gap_s=6.0), recovered).run(stop)
+    planned, leased, struck = rig.journal.faults()[:3]
+    assert leased.at_t < planned.at_t, "the script was there before the strike was due, and waited for it"
+    assert struck.at_t >= planned.at_t - struck.at_error_s
+    assert struck.at_t < planned.at_t + 2.0
+
+
+async def test_memory_and_processes_are_looked_at_around_each_fault(rig: Rig) -> None:
+    async with open_nodes(rig.server.inventory(n1=rig.node())) as nodes:
+        await upload(nodes["n1"])
+        stop = asyncio.Event()
+
+        async def recovered(index: int) -> bool:
+            if index == 1:
+                stop.set()
+            return True
+
+        await injector(rig, nodes, freezes(), recovered).run(stop)
     memory = [record.when for record in rig.journal.records if isinstance(record, NodeMemory)]
     assert memory == ["before fault 0", "after fault 0", "before fault 1", "after fault 1"]
 
