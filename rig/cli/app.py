@@ -217,19 +217,39 @@ def heal(*, inventory: Inventory = None, as_json: Json = False) -> None:
 def doctor(
     *,
     inventory: Inventory = None,
+    faults: Annotated[
+        str | None, typer.Option("--faults", "-f", help="The plan whose needs are checked.", show_default="keeper")
+    ] = None,
+    rehearse: Annotated[
+        bool,
+        typer.Option("--rehearse", help="Strike and heal every fault of the plan once, and one that must not work."),
+    ] = False,
     rehearse_restart: Annotated[
         bool,
         typer.Option(
             "--rehearse-restart", help="Stop and start exo once on each node, so that crash faults are allowed."
         ),
     ] = False,
+    evaluate: Annotated[
+        bool, typer.Option("--evaluate/--no-evaluate", help="Also compute one MLX expression on each node.")
+    ] = True,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Read-only check of every node, with the remedy for what is wrong."""
+    """Check of every node, with the remedy for what is wrong. Read-only unless something is rehearsed."""
     from rig.cli.doctor import doctor as command
 
-    _exit(command(inventory=inventory, rehearse_restart=rehearse_restart, yes=yes, as_json=as_json))
+    _exit(
+        command(
+            inventory=inventory,
+            faults=faults,
+            rehearse=rehearse,
+            rehearse_restart=rehearse_restart,
+            evaluate=evaluate,
+            yes=yes,
+            as_json=as_json,
+        )
+    )
 
 
 @app.command()

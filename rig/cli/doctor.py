@@ -1,4 +1,4 @@
-"""`rig doctor`: every check of every node, with the remedy; and the rehearsed restart."""
+"""`rig doctor`: every check of every node, with the remedy; a rehearsed restart, or the rehearsal of a whole plan."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from rig.cli.reach import running_nodes
+from rig.cli.rehearse import print_rehearsed, rehearse_plan
 from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
+from rig.config.plan import Plan
+from rig.config.read import load_plan
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, SshError
+from rig.injection.rehearsal import Rehearsed
 from rig.nodes.consent import first_contact
-from rig.nodes.doctor import Finding, examine, worst
+from rig.nodes.doctor import Finding, worst
+from rig.nodes.doctor_full import examine_fully
 from rig.nodes.rehearse import rehearse
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import open_nodes
@@ -22,23 +27,45 @@ from rig.nodes.ssh import open_nodes
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-def doctor(*, inventory: str | None, rehearse_restart: bool, yes: bool, as_json: bool) -> int:
-    """Exit 0 when nothing fails, 3 otherwise."""
+def doctor(
+    *,
+    inventory: str | None,
+    rehearse_restart: bool,
+    yes: bool,
+    as_json: bool,
+    rehearse: bool = False,
+    faults: str | None = None,
+    evaluate: bool = True,
+) -> int:
+    """Exit 0 when nothing fails, 3 otherwise. `faults`: the plan whose needs are checked (None: keeper)."""
     reach = running_nodes(inventory)
+    plan = load_plan(faults or "keeper")
     if rehearse_restart:
         asyncio.run(_rehearse(reach.inventory, yes=yes))
-    findings = asyncio.run(_examine(reach.inventory))
+    findings = asyncio.run(_examine(reach.inventory, plan, evaluate=evaluate))
+    rehearsed: list[Rehearsed] = []
+    if rehearse and worst(findings) != "fail":
+        rehearsed = asyncio.run(rehearse_plan(reach, plan, yes=yes, quiet=as_json))
+    told = {
+        "worst": worst(findings),
+        "findings": [dataclasses.asdict(one) for one in findings],
+        **({"rehearsed": [dataclasses.asdict(one) for one in rehearsed]} if rehearse else {}),
+    }
     if as_json:
-        print(json.dumps({"worst": worst(findings), "findings": [dataclasses.asdict(one) for one in findings]}))
+        print(json.dumps(told))
     else:
         _print(findings)
-    return EXIT_UNKNOWN if worst(findings) == "fail" else EXIT_PASS
+        if rehearse:
+            print_rehearsed(rehearsed)
+    sound = worst(findings) != "fail" and all(one.as_wanted for one in rehearsed)
+    return EXIT_PASS if sound else EXIT_UNKNOWN
 
 
-async def _examine(inventory: Inventory) -> list[Finding]:
+async def _examine(inventory: Inventory, plan: Plan, *, evaluate: bool) -> list[Finding]:
     lost: dict[str, SshError] = {}
+    kinds = [kind for kind, settings in plan.kinds.items() if settings.weight > 0]
     async with open_nodes(inventory, on_unreachable=lambda error: lost.setdefault(error.node, error)) as nodes:
-        return await examine(inventory, nodes, lost)
+        return await examine_fully(inventory, nodes, lost, kinds=kinds, evaluate=evaluate)
 
 
 async def _rehearse(inventory: Inventory, *, yes: bool) -> None:

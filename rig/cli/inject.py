@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from rig.cli.instances import instances_now
 from rig.cli.reach import Reach, running_nodes
 from rig.cli.streams import console_on
 from rig.clock import RunClock
@@ -15,7 +16,7 @@ from rig.config.fields import parse_duration
 from rig.config.inventory import Inventory
 from rig.config.plan import AT_ONCE, CUTS, KINDS, RESTARTS, Kind
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, UsageError
-from rig.injection.aim import NOT_REHEARSED, AimContext, InstanceView
+from rig.injection.aim import NOT_REHEARSED, AimContext
 from rig.injection.fault import Fault, Identity
 from rig.injection.lease import refuse_live
 from rig.injection.schedule import Planned, split_text
@@ -145,7 +146,7 @@ async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -
                     return interrupt.exit_code
                 context = AimContext(
                     nodes=ready.nodes,
-                    instances=lambda: _instances(target, ready.nodes),
+                    instances=lambda: instances_now(target, ready.nodes),
                     rehearsed=ready.rehearsed,
                     emulated=reach.inventory.emulated is not None,
                 )
@@ -165,23 +166,6 @@ def _refuse_unrehearsed(planned: Planned, ready: frozenset[str]) -> None:
     """Before anybody is asked. Of a master crash the node is known only later; aiming refuses it then."""
     if planned.kind in RESTARTS and planned.node is not None and planned.node not in ready:
         raise UsageError(f"{planned.node}: {NOT_REHEARSED}")
-
-
-async def _instances(target: Exo, nodes: Nodes) -> Sequence[InstanceView]:
-    """The instances by the first node's view, node ids mapped to the inventory's names by asking each node."""
-    urls = {name: conn.node.api for name, conn in nodes.items()}
-    ids = await asyncio.gather(*(target.node_id(url) for url in urls.values()), return_exceptions=True)
-    names = {found: name for name, found in zip(urls, ids, strict=True) if isinstance(found, str)}
-    first = next(iter(names.values()), next(iter(urls)))
-    return [
-        InstanceView(
-            instance_id=identity,
-            model=view["model"] or "",
-            runners={names[node]: runner for node, runner in view["runners"].items() if node in names},
-            port=view["port"],
-        )
-        for identity, view in (await target.instances(urls[first])).items()
-    ]
 
 
 def _told(state: FaultState, last: FaultChanged | None) -> dict[str, object]:

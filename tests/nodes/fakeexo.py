@@ -20,8 +20,13 @@ import psutil
 from rig.config.inventory import ExoProcess
 
 _MAIN = """
-import os, subprocess, sys, time
+import fcntl, os, subprocess, sys, time
 home, runners = sys.argv[1], int(sys.argv[2])
+lock = open(home + "/exo.lock", "w")
+try:
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError:
+    sys.exit("daemon already running")
 os.makedirs(home + "/event_log/master", exist_ok=True)
 os.makedirs(home + "/exo_log", exist_ok=True)
 if os.path.exists(home + "/is-master"):
@@ -68,7 +73,7 @@ class FakeExo:
 
     def wait(self, *, unlike: int | None = None) -> psutil.Process:
         """The main process, once it runs with all its children."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError, ValueError, psutil.Error):
                 main = psutil.Process(int((self.home / "exo.pid").read_text()))

@@ -1,0 +1,27 @@
+"""The target's instances, for commands that have no observer running."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from rig.injection.aim import InstanceView
+from rig.nodes.ssh import Nodes
+from rig.observe.exo import Exo
+
+
+async def instances_now(target: Exo, nodes: Nodes) -> Sequence[InstanceView]:
+    """The instances by the first node's view, node ids mapped to the inventory's names by asking each node."""
+    urls = {name: conn.node.api for name, conn in nodes.items()}
+    ids = await asyncio.gather(*(target.node_id(url) for url in urls.values()), return_exceptions=True)
+    names = {found: name for name, found in zip(urls, ids, strict=True) if isinstance(found, str)}
+    first = next(iter(names.values()), next(iter(urls)))
+    return [
+        InstanceView(
+            instance_id=identity,
+            model=view["model"] or "",
+            runners={names[node]: runner for node, runner in view["runners"].items() if node in names},
+            port=view["port"],
+        )
+        for identity, view in (await target.instances(urls[first])).items()
+    ]

@@ -1,0 +1,107 @@
+"""`rig doctor --rehearse`: every fault of a plan once, without load, and one that must not work.
+
+The control is a freeze whose `kill` does nothing. A rig that called it effective would call anything effective.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+from rig.config.inventory import Inventory
+from rig.config.plan import AT_ONCE, Kind, Plan
+from rig.errors import NodeError
+from rig.injection.aim import AimContext
+from rig.injection.fault import Fault, Identity, Recorder
+from rig.injection.schedule import Planned, draw
+from rig.journal.records import FaultState
+from rig.nodes.inspect import inspect
+from rig.nodes.scripts import q
+from rig.nodes.ssh import NodeConnection, Nodes, open_nodes
+
+HOLD_MIN_S, HOLD_MAX_S = 2.0, 5.0
+UP_LIMIT_S: Final = 60.0
+USUAL_PATH: Final = "/usr/bin:/bin:/usr/sbin:/sbin"
+_LOOK_AHEAD: Final = 2000
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    kind: str
+    aim: str
+    state: FaultState
+    reason: str
+    as_wanted: bool
+
+
+def one_of_each(plan: Plan, inventory: Inventory, models: Sequence[str]) -> list[Planned]:
+    """The first fault of each kind that the plan's own schedule would strike, held for a few seconds. Pure."""
+    found: dict[Kind, Planned] = {}
+    wanted = {kind for kind, settings in plan.kinds.items() if settings.weight > 0}
+    for planned in islice(draw(plan, inventory, models or ["any model"], plan.seed), _LOOK_AHEAD):
+        found.setdefault(planned.kind, planned)
+        if len(found) == len(wanted):
+            break
+    return [_shortened(found[kind]) for kind in plan.kinds if kind in found]
+
+
+def _shortened(planned: Planned) -> Planned:
+    hold_s = 0.0 if planned.kind in AT_ONCE else min(max(planned.hold_s, HOLD_MIN_S), HOLD_MAX_S)
+    return replace(planned, gap_s=0.0, hold_s=hold_s, more_follow=False)
+
+
+async def rehearse_fault(
+    planned: Planned, context: AimContext, journal: Recorder, identity: Identity, stop: asyncio.Event
+) -> Rehearsed:
+    """Strikes and heals it. Wanted: healed, which it is only with its evidence."""
+    await exo_runs(context.nodes)
+    fault = Fault(planned, context, journal, identity)
+    state = await fault.run(stop)
+    return Rehearsed(planned.kind, planned.aim, state, fault.reason, state == "healed")
+
+
+async def rehearse_control(
+    inventory: Inventory, name: str, context: AimContext, journal: Recorder, identity: Identity, stop: asyncio.Event
+) -> Rehearsed:
+    """A freeze of `name` that cannot work. Wanted: ineffective. Raises NodeError when it cannot be prepared."""
+    async with _inert(inventory, name) as nodes:
+        planned = Planned(
+            index=0, kind="freeze", aim=f"node {name}", hold_s=HOLD_MIN_S, gap_s=0.0, nodes=(name,), node=name
+        )
+        fault = Fault(planned, replace(context, nodes=nodes), journal, identity)
+        state = await fault.run(stop)
+    return Rehearsed("control", f"a freeze of {name} without effect", state, fault.reason, state == "ineffective")
+
+
+@asynccontextmanager
+async def _inert(inventory: Inventory, name: str) -> AsyncGenerator[Nodes]:
+    """The node with a `kill` that does nothing, first on the PATH of its scripts; gone afterwards."""
+    node = inventory.nodes[name]
+    folder = f"{node.rig_dir}/inert"
+    path = f"{folder}:{node.path or USUAL_PATH}"
+    changed = inventory.model_copy(update={"nodes": {name: node.model_copy(update={"path": path})}})
+    async with open_nodes(changed) as nodes:
+        conn = nodes[name]
+        await conn.run(f"mkdir -p {q(folder)}")
+        try:
+            await conn.put(f"{folder}/kill", b"#!/bin/sh\nexit 0\n", 0o700)
+            yield nodes
+        finally:
+            await conn.run(f"rm -rf {q(folder)}", check=False)
+
+
+async def exo_runs(nodes: Nodes) -> None:
+    """Waits, at most a minute, until exo runs on every node that may be hit. Raises NodeError."""
+    deadline = asyncio.get_running_loop().time() + UP_LIMIT_S
+
+    async def wait(conn: NodeConnection) -> None:
+        while (await inspect(conn, "tree")).main is None:
+            if asyncio.get_running_loop().time() > deadline:
+                raise NodeError(conn.name, "exo does not run", remedy="start it, then rehearse again")
+            await asyncio.sleep(0.5)
+
+    await asyncio.gather(*(wait(conn) for conn in nodes.values() if conn.node.faults))

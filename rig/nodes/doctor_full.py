@@ -1,0 +1,49 @@
+"""The precheck in full: the short form, and what `facts.sh` and the nodes among each other have to say."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping
+
+from rig.config.inventory import Inventory
+from rig.errors import NodeError, SshError
+from rig.nodes.doctor import Finding, examine
+from rig.nodes.facts import all_facts
+from rig.nodes.judging import judge, judge_paths, judge_versions, judge_wall
+from rig.nodes.ssh import NodeConnection, Nodes
+
+
+async def examine_fully(
+    inventory: Inventory,
+    nodes: Nodes,
+    unreachable: Mapping[str, SshError] | None = None,
+    *,
+    kinds: Collection[str],
+    evaluate: bool = True,
+) -> list[Finding]:
+    """Findings in the order of the nodes. Never raises NodeError. `evaluate`: also compute something with MLX."""
+    lost = unreachable or {}
+    found = await examine(inventory, nodes, lost, kinds=kinds)
+    usable = {name: conn for name, conn in nodes.items() if name not in lost and not _hopeless(name, found)}
+    told: dict[str, dict[str, str]] = {}
+
+    async def look(conn: NodeConnection) -> list[Finding]:
+        wall = time.time()
+        try:
+            facts, reached, resolved = await all_facts(inventory, conn, evaluate=evaluate)
+        except NodeError as error:
+            return [Finding(conn.name, "facts", "fail", error.message.partition(": ")[2], error.remedy or "")]
+        told[conn.name] = facts
+        paths = judge_paths(conn.name, reached, resolved)
+        return [*judge(conn.name, conn.node, facts, kinds), *judge_wall(conn.name, facts, wall), *paths]
+
+    more = await asyncio.gather(*(look(conn) for conn in usable.values()))
+    everything = [*found, *(finding for findings in more for finding in findings), *judge_versions(told)]
+    order = list(inventory.nodes)
+    return sorted(everything, key=lambda finding: order.index(finding.node))
+
+
+def _hopeless(name: str, found: Collection[Finding]) -> bool:
+    """Whether nothing further can work there."""
+    return any(one.node == name and one.check in ("ssh", "scripts") and one.level == "fail" for one in found)

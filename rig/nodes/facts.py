@@ -1,0 +1,67 @@
+"""What `facts.sh` says of a node, as a mapping; and what only several nodes together can tell."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from rig.config.inventory import Inventory
+from rig.nodes.scripts import process_values, q, script_command
+from rig.nodes.ssh import NodeConnection
+
+FACTS_LIMIT_S = 120.0
+
+Facts = Mapping[str, str]
+
+
+def parse_facts(text: str) -> dict[str, str]:
+    """`key=value` lines → mapping; other lines are dropped. Pure."""
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key: value for key, equals, value in pairs if equals and key.isidentifier()}
+
+
+async def facts_of(conn: NodeConnection, *, evaluate: bool) -> dict[str, str]:
+    """Raises NodeError. The scripts must have been uploaded."""
+    values = process_values(conn.node) | {"evaluate": "1" if evaluate else ""}
+    result = await conn.run(script_command(conn, "facts.sh", values), timeout_s=FACTS_LIMIT_S)
+    return parse_facts(result.stdout)
+
+
+async def reached_from(conn: NodeConnection, inventory: Inventory) -> dict[str, bool]:
+    """`node/API` → whether this node can connect to it: the other nodes by each address, at their API's port."""
+    wanted = {
+        f"{name} at {address}": (address, str(urlsplit(node.api).port or ""))
+        for name, node in inventory.nodes.items()
+        if name != conn.name
+        for address in node.addresses
+    }
+    tries = [
+        f"{{ nc {'-6 ' if ':' in address else ''}-z -w 2 {q(address)} {q(port)} >/dev/null 2>&1 && echo {number}; }} &"
+        for number, (address, port) in enumerate(wanted.values())
+    ]
+    path = "" if conn.node.path is None else f"PATH={q(conn.node.path)}; export PATH; "
+    said = await conn.run(f"{path}{' '.join(tries)} wait", check=False, timeout_s=20.0)
+    open_ones = set(said.stdout.split())
+    return {what: str(number) in open_ones for number, what in enumerate(wanted)}
+
+
+async def resolved_on(conn: NodeConnection, inventory: Inventory) -> dict[str, bool]:
+    """Host names that the inventory uses → whether this node can resolve them."""
+    hosts = {urlsplit(node.api).hostname or "" for node in inventory.nodes.values()}
+    names = sorted(host for host in hosts if any(letter.isalpha() for letter in host) and ":" not in host)
+    if not names:
+        return {}
+    perl = 'for (@ARGV) { print "$_\\n" if defined gethostbyname($_) }'
+    said = await conn.run(f"perl -e {q(perl)} {' '.join(map(q, names))}", check=False, timeout_s=20.0)
+    found = said.stdout.split()
+    return {name: name in found for name in names}
+
+
+async def all_facts(
+    inventory: Inventory, conn: NodeConnection, *, evaluate: bool
+) -> tuple[dict[str, str], dict[str, bool], dict[str, bool]]:
+    """Everything above of one node at once. Raises NodeError."""
+    return await asyncio.gather(
+        facts_of(conn, evaluate=evaluate), reached_from(conn, inventory), resolved_on(conn, inventory)
+    )
