@@ -1,5 +1,5 @@
 # Every target sets itself up in .venv; nothing needs to be installed by hand beyond Python 3.11+ (or uv) and make.
-.PHONY: help soak test suites lint audit defects mutants compare-power report-size mac-suite wrong-pf requirements clean
+.PHONY: sweep help soak test suites lint audit defects mutants compare-power report-size mac-suite wrong-pf requirements clean
 
 help:
 	@echo 'make soak    four minutes of chaos on the embedded cluster, then the tables'
@@ -7,6 +7,7 @@ help:
 	@echo 'make lint    linters and types only'
 	@echo 'make defects give the embedded cluster each known defect and see that a check finds it'
 	@echo 'make mutants make small wrong changes to the analysis and see that a test finds them'
+	@echo 'make sweep   end controller, script or SSH in every transition of every fault; nothing may be left behind (root)'
 	@echo 'make audit   compare the journal of a soak with what the embedded cluster itself recorded'
 	@echo 'make compare-power  how often rig compare cries wolf, and how often it finds what is there'
 	@echo 'make report-size    how long the reports of a run of three hours take'
@@ -67,6 +68,11 @@ mac-suite:
 wrong-pf:
 	@.ci/venv dev
 	.venv/bin/python -m tests.mac.wrong_pf
+
+# Every transition of every fault, with controller, script or SSH ended there (Linux, root; about 10 minutes).
+sweep:
+	@.ci/venv dev
+	.venv/bin/python -m tests.sweep
 
 # Renews the hash-pinned requirements from pyproject.toml; needs uv.
 requirements:

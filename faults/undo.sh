@@ -114,6 +114,7 @@ finish() {
 	if undo; then
 		emit healed "$undone_ms"
 		lease_drop
+		scraps_drop
 		emit dropped
 		logs_prune
 		exit "$verdict"
@@ -213,7 +214,7 @@ undo_killed() {
 start_in_hand() {
 	[ "${resumed:-}" = 1 ] && same_boot || return 0
 	now
-	give_up_ms=$((R + 4000))
+	give_up_ms=$((R + 1000))
 	until main_find; do
 		now
 		[ "$R" -lt "$give_up_ms" ] || return 0

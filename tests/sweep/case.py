@@ -88,11 +88,12 @@ class Struck:
 
     def __init__(self, world: World, nursery: Nursery, order: Order) -> None:
         self.world, self.order = world, order
+        before = world.logs()
         self.controller = nursery.start(order)
-        wait_for(lambda: bool(world.ours()) or not self.controller_lives(), "a lease", timeout_s=LATEST_S)
-        if not world.ours():
+        wait_for(lambda: world.logs() > before or not self.controller_lives(), "a lease", timeout_s=LATEST_S)
+        if not world.logs() > before:
             raise AssertionError(f"no lease: {self.end()}")
-        self.id = world.ours()[0]
+        self.id = (world.logs() - before).pop()
 
     def events(self) -> list[ScriptEvent]:
         with contextlib.suppress(OSError):

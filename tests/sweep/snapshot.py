@@ -40,7 +40,7 @@ def take(world: World, *, runners: bool = True) -> Snapshot:
     enter = world.network.enter_node
     return Snapshot(
         filters=_run(*enter, "nft", "list", "ruleset"),
-        links="\n".join(sorted(re.sub(r"valid_lft.*", "", _run(*enter, "ip", "-o", "addr")).splitlines()))
+        links="\n".join(sorted(re.sub(r" tentative|valid_lft.*", "", _run(*enter, "ip", "-o", "addr")).splitlines()))
         + "".join(_run(*enter, "ip", family, "route") for family in ("-4", "-6"))
         + "".join(sorted(re.findall(r"<[^>]*>", re.sub(r"LOWER_UP|NO-CARRIER", "", _run(*enter, "ip", "-o", "link"))))),
         shapes=_run(*enter, "tc", "qdisc", "show"),

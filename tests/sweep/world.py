@@ -202,7 +202,8 @@ class World:
         """exo's stand-in ends by itself after two minutes; a case gets one that is young."""
         with contextlib.suppress(OSError, ValueError, psutil.Error):
             main = psutil.Process(int((self.exo.home / "exo.pid").read_text()))
-            if main.is_running() and time.time() - main.create_time() < EXO_AGE_S:
+            young = time.time() - main.create_time() < EXO_AGE_S
+            if young and main.is_running() and main.status() != psutil.STATUS_ZOMBIE:
                 self.exo.wait()
                 return
         self.exo.kill()
@@ -230,6 +231,11 @@ class World:
     @property
     def leases(self) -> Path:
         return self.rig_dirs["n1"] / "leases"
+
+    def logs(self) -> set[str]:
+        """The faults that ever were here."""
+        folder = self.rig_dirs["n1"] / "log"
+        return {name.removesuffix(".log") for name in os.listdir(folder)} if folder.exists() else set()
 
     def ours(self) -> list[str]:
         """The leases of faults that the sweep struck."""
