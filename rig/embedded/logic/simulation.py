@@ -10,11 +10,9 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import count
-from typing import TypeAlias
 
-from rig.embedded.logic.api_types import Accepted, ChatRequest, Reply
+from rig.embedded.logic.api_types import Accepted, ChatRequest
 from rig.embedded.logic.behaviour import Behaviour, Timers
 from rig.embedded.logic.effects import (
     DropLink,
@@ -33,77 +31,13 @@ from rig.embedded.logic.effects import (
 from rig.embedded.logic.messages import AnyMessage
 from rig.embedded.logic.node import NodeLogic
 from rig.embedded.logic.runner import RunnerLogic
+from rig.embedded.logic.simulated import Conn, Process, Request, Seen, SimNode, SimRunner, Sink
 
 _HTTP_ERROR = 400
 _LEAST_WAIT_S = 0.0005  # a process does not wake more often
 _TRAVEL_S = 0.002
 _STOP_S = 0.05  # from asking a runner to end to its end
 _MAX_LOG = 20_000  # lines kept a node
-
-Seen: TypeAlias = StreamPrefill | StreamToken | EndStream | Reply | Accepted | None
-"""What a client is sent: that it was accepted, what of the answer, a whole answer, or (None) the connection broke."""
-Sink: TypeAlias = Callable[[Seen], None]
-
-
-@dataclass(slots=True)
-class Request:
-    """One client request. `how` is None while it is open; else an `EndHow`, "http STATUS", "refused" or "broken"."""
-
-    node: str
-    model: str
-    streamed: bool
-    started: float
-    id: str = ""
-    how: str | None = None
-    ended: float | None = None
-    tokens: int = 0
-    message: str = ""
-    sink: Sink | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A process of a node; the main process has no runner."""
-
-    pid: int
-    runner_id: str | None = None
-
-
-@dataclass(slots=True)
-class _Conn:
-    """A connection; `held` are deliveries that wait behind a cut, by direction."""
-
-    ends: tuple[str, str]
-    held: dict[tuple[str, str], list[Callable[[], None]]] = field(
-        default_factory=dict[tuple[str, str], list[Callable[[], None]]]
-    )
-
-
-@dataclass(slots=True)
-class _Runner:
-    logic: RunnerLogic
-    pid: int
-    alive: bool = True
-    tick_at: float = float("inf")
-
-
-@dataclass(slots=True)
-class _Node:
-    name: str
-    logic: NodeLogic | None = None
-    frozen: bool = False
-    life: int = 0  # counts processes
-    pid: int = 0
-    began: float = 0.0
-    orphans: list[Process] = field(default_factory=list[Process])
-    kept_bytes: int = 0  # memory that nobody gave back
-    deferred: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
-    runners: dict[str, _Runner] = field(default_factory=dict[str, _Runner])
-    conns: dict[str, _Conn] = field(default_factory=dict[str, _Conn])
-    requests: dict[str, Request] = field(default_factory=dict[str, Request])
-    unanswered: list[Request] = field(default_factory=list[Request])  # connected to a process that is stopped
-    tick_at: float = float("inf")
-    log: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
 
 
 class Simulation:
@@ -118,7 +52,7 @@ class Simulation:
         self._order = count()
         self._pids = count(1001)
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
-        self._nodes = {name: _Node(name) for name in names}
+        self._nodes = {name: SimNode(name) for name in names}
         self._cut: set[tuple[str, str]] = set()
         for name in names:
             self.start(name)
@@ -279,7 +213,7 @@ class Simulation:
             self._call(node, lambda: self._chat(node, request, made))
         return made
 
-    def _chat(self, node: _Node, request: ChatRequest, made: Request) -> None:
+    def _chat(self, node: SimNode, request: ChatRequest, made: Request) -> None:
         node.unanswered.remove(made)
         if node.logic is None:
             return
@@ -320,13 +254,13 @@ class Simulation:
         self._carry_out(node, effects)
         return answer
 
-    def _call(self, node: _Node, act: Callable[[], None]) -> None:
+    def _call(self, node: SimNode, act: Callable[[], None]) -> None:
         if node.frozen:
             node.deferred.append(act)
         else:
             act()
 
-    def _tell(self, node: _Node, tell: Callable[[NodeLogic], list[Effect]]) -> None:
+    def _tell(self, node: SimNode, tell: Callable[[NodeLogic], list[Effect]]) -> None:
         """A call to the logic now, or on its resumption; void when its process has died by then."""
         life = node.life
 
@@ -336,12 +270,12 @@ class Simulation:
 
         self._call(node, act)
 
-    def _tick(self, node: _Node) -> None:
+    def _tick(self, node: SimNode) -> None:
         if node.logic is not None and not node.frozen:
             node.tick_at = float("inf")
             self._carry_out(node, node.logic.tick(self.now))
 
-    def _schedule(self, node: _Node) -> None:
+    def _schedule(self, node: SimNode) -> None:
         if node.logic is None:
             return
         due = max(node.logic.next_deadline(), self.now + _LEAST_WAIT_S)
@@ -349,12 +283,12 @@ class Simulation:
             node.tick_at = due
             self.at(due, lambda: self._tick(node) if node.tick_at == due else None)
 
-    def _carry_out(self, node: _Node, effects: list[Effect]) -> None:
+    def _carry_out(self, node: SimNode, effects: list[Effect]) -> None:
         for effect in effects:
             self._carry_out_one(node, effect)
         self._schedule(node)
 
-    def _carry_out_one(self, node: _Node, effect: Effect) -> None:
+    def _carry_out_one(self, node: SimNode, effect: Effect) -> None:
         match effect:
             case Send(peer, message):
                 self._send(node, peer, message)
@@ -373,13 +307,13 @@ class Simulation:
             case MasterLog():
                 pass
 
-    def _exit(self, node: _Node) -> None:
+    def _exit(self, node: SimNode) -> None:
         """The main process ends by itself; its runners with it, unless they are left behind."""
         if not self._behaviour.runners_end_with_main:
             node.orphans += self.processes(node.name)[1:]
         self.crash(node.name)
 
-    def _to_client(self, node: _Node, effect: StreamToken | StreamPrefill | EndStream) -> None:
+    def _to_client(self, node: SimNode, effect: StreamToken | StreamPrefill | EndStream) -> None:
         request = node.requests.get(effect.command_id)
         if request is None:
             return
@@ -392,11 +326,11 @@ class Simulation:
                 pass
         self._show(request, effect)
 
-    def _to_runner(self, node: _Node, effect: StartRunner | StopRunner | RunnerCommand) -> None:
+    def _to_runner(self, node: SimNode, effect: StartRunner | StopRunner | RunnerCommand) -> None:
         runner_id = effect.runner_id
         match effect:
             case StartRunner(times=times):
-                node.runners[runner_id] = _Runner(RunnerLogic(times, self.now), next(self._pids))
+                node.runners[runner_id] = SimRunner(RunnerLogic(times, self.now), next(self._pids))
                 self._schedule_runner(node, runner_id)
             case StopRunner(kill=kill):
                 self.at(self.now + _STOP_S, lambda: self._stop_runner(node, runner_id, kill=kill))
@@ -408,16 +342,16 @@ class Simulation:
 
     # runners
 
-    def _stop_runner(self, node: _Node, runner_id: str, *, kill: bool) -> None:
+    def _stop_runner(self, node: SimNode, runner_id: str, *, kill: bool) -> None:
         runner = node.runners.get(runner_id)
         if runner is not None and runner.alive:
             self._runner_ended(node, runner_id, 9 if kill else None)
 
-    def _runner_ended(self, node: _Node, runner_id: str, signal: int | None) -> None:
+    def _runner_ended(self, node: SimNode, runner_id: str, signal: int | None) -> None:
         node.runners.pop(runner_id).alive = False
         self._tell(node, lambda logic: logic.runner_exited(self.now, runner_id, signal))
 
-    def _schedule_runner(self, node: _Node, runner_id: str) -> None:
+    def _schedule_runner(self, node: SimNode, runner_id: str) -> None:
         runner = node.runners[runner_id]
         due = runner.logic.next_deadline()
         if due is not None and due < runner.tick_at:
@@ -425,11 +359,11 @@ class Simulation:
             runner.tick_at = at
             self.at(at, lambda: self._runner_due(node, runner_id, runner, at))
 
-    def _runner_due(self, node: _Node, runner_id: str, runner: _Runner, at: float) -> None:
+    def _runner_due(self, node: SimNode, runner_id: str, runner: SimRunner, at: float) -> None:
         if runner.alive and runner.tick_at == at and not node.frozen:
             self._tick_runner(node, runner_id)
 
-    def _tick_runner(self, node: _Node, runner_id: str) -> None:
+    def _tick_runner(self, node: SimNode, runner_id: str) -> None:
         runner = node.runners.get(runner_id)
         if runner is None or node.logic is None:
             return
@@ -449,39 +383,39 @@ class Simulation:
                 self._try(self._nodes[a], self._nodes[b])
         self.at(self.now + self._timers.redial_s * self._rng.uniform(0.8, 1.2), self._dial)
 
-    def _try(self, a: _Node, b: _Node) -> None:
+    def _try(self, a: SimNode, b: SimNode) -> None:
         open_path = (a.name, b.name) not in self._cut and (b.name, a.name) not in self._cut
         if a.logic is None or a.frozen or b.logic is None or b.name in a.conns or not open_path:
             return
-        conn = _Conn((a.name, b.name))
+        conn = Conn((a.name, b.name))
         a.conns[b.name] = conn
         b.conns[a.name] = conn
         self._tell(a, lambda logic: logic.link_up(self.now, b.name))
         self._tell(b, lambda logic: logic.link_up(self.now, a.name))
 
-    def _send(self, node: _Node, peer: str, message: AnyMessage) -> None:
+    def _send(self, node: SimNode, peer: str, message: AnyMessage) -> None:
         conn = node.conns.get(peer)
         if conn is not None:
             self._deliver(conn, node.name, peer, lambda: self._arrive(conn, node.name, peer, message))
 
-    def _deliver(self, conn: _Conn, source: str, sink: str, act: Callable[[], None]) -> None:
+    def _deliver(self, conn: Conn, source: str, sink: str, act: Callable[[], None]) -> None:
         self.at(self.now + _TRAVEL_S, lambda: self._pass(conn, source, sink, act))
 
-    def _pass(self, conn: _Conn, source: str, sink: str, act: Callable[[], None]) -> None:
+    def _pass(self, conn: Conn, source: str, sink: str, act: Callable[[], None]) -> None:
         held = conn.held.setdefault((source, sink), [])
         if (source, sink) in self._cut or held:
             held.append(act)
         else:
             act()
 
-    def _release(self, conn: _Conn) -> None:
+    def _release(self, conn: Conn) -> None:
         for direction, held in list(conn.held.items()):
             if direction not in self._cut:
                 conn.held[direction] = []
                 for act in held:
                     act()
 
-    def _arrive(self, conn: _Conn, source: str, sink: str, message: AnyMessage) -> None:
+    def _arrive(self, conn: Conn, source: str, sink: str, message: AnyMessage) -> None:
         node = self._nodes[sink]
         if node.conns.get(source) is conn:
             # What was queued on a connection is lost when it is replaced, also while the process is stopped.
@@ -490,13 +424,13 @@ class Simulation:
                 lambda logic: logic.receive(self.now, source, message) if node.conns.get(source) is conn else [],
             )
 
-    def _drop(self, node: _Node, peer: str) -> None:
+    def _drop(self, node: SimNode, peer: str) -> None:
         conn = node.conns.pop(peer, None)
         if conn is not None:
             self._deliver(conn, node.name, peer, lambda: self._closed(peer, node.name, conn))
             self._tell(node, lambda logic: logic.link_down(self.now, peer))
 
-    def _closed(self, name: str, peer: str, conn: _Conn) -> None:
+    def _closed(self, name: str, peer: str, conn: Conn) -> None:
         node = self._nodes[name]
         if node.conns.get(peer) is conn:
             del node.conns[peer]

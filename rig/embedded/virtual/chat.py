@@ -9,7 +9,8 @@ from typing import Any
 from rig.embedded.exo.api import chat_request
 from rig.embedded.logic.api_types import Accepted, ChatRequest, Reply
 from rig.embedded.logic.effects import EndStream, StreamPrefill, StreamToken
-from rig.embedded.logic.simulation import Request, Seen, Simulation
+from rig.embedded.logic.simulated import Request, Seen
+from rig.embedded.logic.simulation import Simulation
 
 _DONE = b"data: [DONE]\n\n"
 
