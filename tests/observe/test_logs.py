@@ -86,7 +86,8 @@ async def test_lines_that_matter_and_masters_come_with_their_time(
     after = written.journal.now()
     assert _texts(written) == ["ERROR something broke", OTHER]
     assert _claims(written) == [True, False]
-    last = [record for record in written.records if isinstance(record, MasterSeen)][-1]
+    first, last = [record for record in written.records if isinstance(record, MasterSeen)]
+    assert (first.past, last.past) == (True, False)  # it had said so before it was followed
     assert last.node == following.name
     assert before <= last.at_t <= after
     assert last.at_t - last.at_error_s <= after

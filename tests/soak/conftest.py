@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
+from typing import cast
 
 import pytest
 
@@ -16,20 +17,23 @@ LANES = 3
 
 
 class Endings:
-    """`of(act)` waits for what came of one case; all cases that are to be tested were begun at the start."""
+    """`of(act)` waits for what came of one case; `begin` has cases made in the background, as many at once as there are
+    lanes.
+    """
 
-    def __init__(self, folder: Path, acts: list[Act], pool: ThreadPoolExecutor) -> None:
+    def __init__(self, folder: Path, lanes: int, pool: ThreadPoolExecutor) -> None:
         self._folder = folder
         self._pool = pool
         self._lanes: SimpleQueue[Lane] = SimpleQueue()
-        self.started: list[Lane] = []
-        count = min(LANES, len(acts))
-        for lane in pool.map(start_lane, [folder / f"lane-{number}" for number in range(count)]):
-            self.started.append(lane)
+        self.started = list(pool.map(start_lane, [folder / f"lane-{number}" for number in range(lanes)]))
+        for lane in self.started:
             self._lanes.put(lane)
-        self._made: dict[Act, Future[Ending]] = {
-            act: pool.submit(self._make, number, act) for number, act in enumerate(acts)
-        }
+        self._made: dict[Act, Future[Ending]] = {}
+
+    def begin(self, acts: Iterable[Act]) -> None:
+        for act in acts:
+            if act not in self._made:
+                self._made[act] = self._pool.submit(self._make, len(self._made), act)
 
     def _make(self, number: int, act: Act) -> Ending:
         work = self._folder / f"{number}-{label(act)}"
@@ -44,20 +48,19 @@ class Endings:
         return self._made[act].result()
 
 
-def _wanted(items: list[pytest.Item]) -> list[Act]:
-    """The cases of the tests that were selected: the values of their parameter `act`."""
-    found: dict[Act, None] = {}
-    for item in items:
-        callspec = getattr(item, "callspec", None)
-        if callspec is not None and "act" in callspec.params:
-            found[callspec.params["act"]] = None
-    return list(found)
+def _acts(items: Iterable[pytest.Item]) -> list[Act]:
+    """The cases of some tests: the values of their parameter `act`."""
+    params = [item.callspec.params for item in items if isinstance(item, pytest.Function) and hasattr(item, "callspec")]
+    return [cast("Act", each["act"]) for each in params if "act" in each]
 
 
 @pytest.fixture(scope="session")
 def endings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endings]:
+    acts = _acts(request.session.items)
     with ThreadPoolExecutor(LANES) as pool:
-        made = Endings(tmp_path_factory.mktemp("endings"), _wanted(request.session.items), pool)
+        made = Endings(tmp_path_factory.mktemp("endings"), min(LANES, len(acts)), pool)
+        if not hasattr(request.config, "workerinput"):  # a worker has one file after another, and does not know which
+            made.begin(acts)
         yield made
         pool.shutdown(cancel_futures=True)
         for lane in made.started:
@@ -65,5 +68,6 @@ def endings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture
-def ending(endings: Endings, act: Act) -> Ending:
+def ending(request: pytest.FixtureRequest, endings: Endings, act: Act) -> Ending:
+    endings.begin(_acts(item for item in request.session.items if item.path == request.path))
     return endings.of(act)
