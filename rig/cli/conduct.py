@@ -21,8 +21,10 @@ from rig.config.plan import Plan
 from rig.config.workload import Workload
 from rig.journal.run import write_run
 from rig.journal.write import Journal
+from rig.load.collector import settle_collector
 from rig.observe.exo import Exo
 from rig.soak.describe import describe
+from rig.soak.forensics import Forensics
 from rig.soak.halting import Halt, unless
 from rig.soak.interrupt import Interrupt
 from rig.soak.run import SoakRun
@@ -95,7 +97,11 @@ async def _run(settings: SoakSettings, ready: Ready, halt: Halt, console: Consol
     journal = Journal(settings.folder, clock)
     target = Exo()
     try:
-        run = SoakRun(settings, info, ready.nodes, target, journal, halt, rehearsed=ready.rehearsed)
+        forensics = Forensics(ready.nodes, settings.folder)
+        run = SoakRun(
+            settings, info, ready.nodes, target, journal, halt, rehearsed=ready.rehearsed, forensics=forensics
+        )
+        settle_collector()
         async with watching(run, console):
             ended = await run.run()
         if ended.detail:

@@ -22,6 +22,7 @@ from rig.config.workload import Arrivals, Deadlines, Lengths, Model, Workload
 from rig.errors import EXIT_FAIL, EXIT_PASS, JournalError, UsageError
 from rig.journal.write import Journal
 from rig.load.client import MAX_IN_FLIGHT, LoadDriver
+from rig.load.collector import settle_collector
 from rig.load.open_files import allow_open_files
 from rig.load.summary import summary, summary_tables
 from rig.load.tally import Tally
@@ -82,6 +83,7 @@ def load(
         journal.subscribe(tally.feed)
         try:
             driver = LoadDriver(workload, {ENTRY: url}, journal, seed=seed or 0, requests=requests)
+            settle_collector()
             signal_exit = uvloop.run(_run(driver, tally, requests))
         finally:
             journal.close()

@@ -63,6 +63,7 @@ def _report(folder: Path, *, as_json: bool) -> int:
     from rig.report.console import print_report
     from rig.report.json import report_json
     from rig.report.write import read_report, write_report
+    from rig.soak.forensics import drop_unneeded, worth_keeping
 
     report = read_report(folder)
     try:
@@ -70,6 +71,7 @@ def _report(folder: Path, *, as_json: bool) -> int:
         written = True
     except JournalError as error:
         written = _complain(error)
+    drop_unneeded(folder, worth_keeping(report.analysis, report.verdict))
     if as_json:
         print(json.dumps(report_json(report.analysis, report.verdict)))
     else:

@@ -22,16 +22,19 @@ async def examine_fully(
     kinds: Collection[str],
     evaluate: bool = True,
 ) -> list[Finding]:
-    """Findings in the order of the nodes. Never raises NodeError. `evaluate`: also compute something with MLX."""
+    """Findings in the order of the nodes. Never raises NodeError. `evaluate`: also compute something with MLX,
+    which an emulated exo does not have.
+    """
     lost = unreachable or {}
     found = await examine(inventory, nodes, lost, kinds=kinds)
     usable = {name: conn for name, conn in nodes.items() if name not in lost and not _hopeless(name, found)}
     told: dict[str, dict[str, str]] = {}
+    compute = evaluate and inventory.emulated is None
 
     async def look(conn: NodeConnection) -> list[Finding]:
         wall = time.time()
         try:
-            facts, reached, resolved = await all_facts(inventory, conn, evaluate=evaluate)
+            facts, reached, resolved = await all_facts(inventory, conn, evaluate=compute)
         except NodeError as error:
             return [Finding(conn.name, "facts", "fail", error.message.partition(": ")[2], error.remedy or "")]
         told[conn.name] = facts

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from rig.config.inventory import Inventory
+from rig.config.inventory import Inventory, Node
 from rig.nodes.scripts import process_values, q, script_command
 from rig.nodes.ssh import NodeConnection
 
@@ -29,13 +29,17 @@ async def facts_of(conn: NodeConnection, *, evaluate: bool) -> dict[str, str]:
 
 
 async def reached_from(conn: NodeConnection, inventory: Inventory) -> dict[str, bool]:
-    """`node/API` → whether this node can connect to it: the other nodes by each address, at their API's port."""
+    """`NODE at ADDRESS` → whether this node can connect to it: by IPv4 to the API, by IPv6, where exo's API does not
+    listen, to sshd. Empty where the API is known by a loopback address: its port says nothing of the network then.
+    """
     wanted = {
-        f"{name} at {address}": (address, str(urlsplit(node.api).port or ""))
+        f"{name} at {address}": (address, str(node.ssh.port if ":" in address else urlsplit(node.api).port or 80))
         for name, node in inventory.nodes.items()
-        if name != conn.name
+        if name != conn.name and not _on_loopback(node)
         for address in node.addresses
     }
+    if not wanted:
+        return {}
     tries = [
         f"{{ nc {'-6 ' if ':' in address else ''}-z -w 2 {q(address)} {q(port)} >/dev/null 2>&1 && echo {number}; }} &"
         for number, (address, port) in enumerate(wanted.values())
@@ -44,6 +48,11 @@ async def reached_from(conn: NodeConnection, inventory: Inventory) -> dict[str, 
     said = await conn.run(f"{path}{' '.join(tries)} wait", check=False, timeout_s=20.0)
     open_ones = set(said.stdout.split())
     return {what: str(number) in open_ones for number, what in enumerate(wanted)}
+
+
+def _on_loopback(node: Node) -> bool:
+    host = urlsplit(node.api).hostname or ""
+    return host in {"localhost", "::1"} or host.startswith("127.")
 
 
 async def resolved_on(conn: NodeConnection, inventory: Inventory) -> dict[str, bool]:

@@ -200,6 +200,10 @@ def _mlx(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterator
     del node, kinds
     if "mlx" not in facts:
         return
+    if "ModuleNotFoundError" in facts["mlx"]:
+        text = f"not tried: the Python of exo's main process has no MLX ({facts['mlx'][:80]})"
+        yield Finding(name, "MLX", "warn", text, "look at what exo runs on")
+        return
     right = facts["mlx"] == MLX_RIGHT
     remedy = "" if right else "Metal may lack its device without a window server: log in on the screen once"
     text = "computes" if right else f"an MLX expression gave: {facts['mlx'][:160]}"

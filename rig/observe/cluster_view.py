@@ -56,6 +56,10 @@ class ClusterView:
         """The latest value in this node's view; `None` when it was never seen."""
         return self._facets.get(node, {}).get(facet)
 
+    def told(self) -> dict[str, dict[str, Any]]:
+        """Everything of each node, as JSON has it."""
+        return {node: {"reachable": self.reachable(node), **self._facets.get(node, {})} for node in self._nodes}
+
     def node_of(self, node_id: str) -> str | None:
         """The inventory node that has, or once had, this id."""
         return self._names.get(node_id)

@@ -25,6 +25,7 @@ from rig.nodes.ssh import Nodes
 from rig.observe.observer import Observer
 from rig.observe.target import Target
 from rig.soak.deployments import DeploymentsPosted
+from rig.soak.forensics import Forensics
 from rig.soak.halting import Halt
 from rig.soak.idle import look_while_idle
 from rig.soak.recovering import MOST_EVENTS, Recovering
@@ -53,6 +54,7 @@ class SoakRun:
         halt: Halt,
         *,
         rehearsed: frozenset[str],
+        forensics: Forensics | None = None,
     ) -> None:
         self.settings = settings
         self.journal = journal
@@ -61,6 +63,7 @@ class SoakRun:
         self.load_t: float | None = None  # when the load began
         self._target = target
         self._nodes = nodes
+        self._forensics = forensics
         self._load_stop, self._fault_stop, self._late_stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._tasks: dict[Activity, asyncio.Task[None]] = {}
         identity = Identity(run=info.run, owner=settings.owner)
@@ -118,7 +121,7 @@ class SoakRun:
             ),
             journal=journal,
             identity=identity,
-            recovered=self.recovering,
+            recovered=self._recovered,
         )
         journal.subscribe(self._see)
 
@@ -221,6 +224,8 @@ class SoakRun:
             await work
         except FaultError as error:
             self.halt.call("aborted", error.message)
+            if self.injector.fault is not None:
+                await self._collect(self.injector.fault.planned.index)
         except Exception as error:  # whatever it is, the others must be stopped in order, and it must be said
             detail = f"{type(error).__name__}: {error}"
             self.halt.call("failed", f"{activity} died: {detail}")
@@ -236,6 +241,16 @@ class SoakRun:
         self.tracker.feed(record)
         self.successes.apply(record)
         self.recovering.apply(record)
+
+    async def _recovered(self, fault: int) -> bool:
+        """Whether the target recovered from it by itself; what tells of it is collected either way."""
+        recovered = await self.recovering(fault)
+        await self._collect(fault)
+        return recovered
+
+    async def _collect(self, fault: int) -> None:
+        if self._forensics is not None:
+            await self._forensics.collect(fault, self.observer.view.told())
 
     async def _instances(self) -> list[InstanceView]:
         """What the injector asks at the strike: instances by inventory names, read anew from the best view."""

@@ -50,6 +50,7 @@ def found(check: str, facts: dict[str, str], kinds: tuple[Kind, ...] = USUAL) ->
         ("local network", {"version": "26.2", "main": "5", "exo_job": "io.rig.exo"}, "ok", "io.rig.exo"),
         ("RDMA", {"rdma": "enabled", "rdma_devices": "rdma_en2 "}, "warn", "rdma_en2"),
         ("RDMA", {"rdma": "disabled"}, "ok", "disabled"),
+        ("MLX", {"mlx": "ModuleNotFoundError: No module named 'mlx'"}, "warn", "not tried"),
         ("MLX", {"mlx": "262144"}, "ok", "computes"),
         ("MLX", {"mlx": "RuntimeError: no Metal device"}, "fail", "no Metal device"),
     ],
