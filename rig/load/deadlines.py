@@ -13,6 +13,7 @@ Deadline: TypeAlias = Literal["progress", "total", "grace"]
 
 GRACE_S: Final = 5.0
 _GRACE_FLOOR_S: Final = 1.0
+_LEAST_S: Final = 1e-4  # what is left may be less than a clock can tell
 _CONFIRM_S: Final = 0.005
 _CONFIRM_MOST: Final = 20  # times: a server that never pauses must not put its deadline off
 
@@ -100,7 +101,7 @@ class Watch:
         left_s = at_t - self._now()
         if left_s > 0:
             self._confirmed, self._arrivals = 0, -1
-            self._set(left_s)
+            self._set(max(left_s, _LEAST_S))
         elif self._unsettled():
             self._set(_CONFIRM_S)
         elif self._timeout is not None:

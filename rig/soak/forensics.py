@@ -62,6 +62,9 @@ class Forensics:
     run_bytes: int = RUN_BYTES
     _sizes: dict[int, int] = field(default_factory=dict[int, int])  # in the order of the faults
 
+    def has(self, fault: int) -> bool:
+        return fault in self._sizes
+
     async def collect(self, fault: int, views: Mapping[str, Any]) -> Path:
         """Raises OSError when the results cannot be written."""
         place = self.folder / FOLDER / f"fault-{fault}"

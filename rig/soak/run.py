@@ -194,6 +194,7 @@ class SoakRun:
         total_s = self.settings.workload.deadlines.total
         await self._wait("load", total_s + _DRAIN_GRACE_S)
         if not self.halt.hurry.is_set():
+            await self._collect_last()
             await self.observer.who_served(self.successes.response_ids())
             await self.observer.read_events()
             await look_while_idle(self._nodes, self.journal, self.settings.idle_s)
@@ -251,6 +252,12 @@ class SoakRun:
     async def _collect(self, fault: int) -> None:
         if self._forensics is not None:
             await self._forensics.collect(fault, self.observer.view.told())
+
+    async def _collect_last(self) -> None:
+        """Of a fault whose recovery was not awaited any more, because the run was over."""
+        last = self.injector.fault
+        if last is not None and self._forensics is not None and not self._forensics.has(last.planned.index):
+            await self._collect(last.planned.index)
 
     async def _instances(self) -> list[InstanceView]:
         """What the injector asks at the strike: instances by inventory names, read anew from the best view."""
