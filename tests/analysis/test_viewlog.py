@@ -69,3 +69,23 @@ def test_a_deployment_may_name_an_instance_before_the_list_shows_it() -> None:
     chronicle = Chronicle("a", "id-1", "s", False, Span(0.0, 0.0), entries, entry(9, "end"), 1.0)  # noqa: FBT003
     told = tell(chronicle, [], 30.0)
     assert [(life.id, life.whose) for life in told.deployments["d"].placements] == [("i", "keeper")]
+
+
+def test_an_instance_that_went_and_comes_back_was_not_there_in_between() -> None:
+    """A cut-off node loses it, places another, and sees it again when the split is over, while it still reigns."""
+    reigns = Reigns()
+    views = ViewLogs(reigns)
+    for record in [
+        instances(10.0, "b", None, "old"),
+        master(30.0, "b"),
+        instances(32.0, "b", 31.8),
+        instances(33.0, "b", 32.8, "new"),
+        instances(34.0, "b", 33.8, "old"),
+    ]:
+        reigns.feed(record)
+        views.feed(record)
+    story = tell(views.chronicles([], 1.0, 100.0)[-1], [], 5.0)
+    made = story.lives["new"].made
+    assert made is not None
+    assert not any(life.alive_at(made.order) for life in story.lives.values() if life.id == "old")
+    assert story.lives["old"].alive_at(made.order + 2)

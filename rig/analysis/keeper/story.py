@@ -30,9 +30,14 @@ class Life:
     ready: Entry | None = None
     was_ready: bool = False
     gone: Entry | None = None
+    since: int = 0  # of one that was carried over later than at the beginning: the order of the entry that tells of it
 
     def alive_at(self, order: int) -> bool:
-        return (self.made is None or self.made.order <= order) and (self.gone is None or self.gone.order > order)
+        return (
+            self.since <= order
+            and (self.made is None or self.made.order <= order)
+            and (self.gone is None or self.gone.order > order)
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -128,8 +133,14 @@ def _forget(story: Story) -> None:
 def _carry(story: Story, entry: Entry, runner_of: dict[str, Life], status: dict[str, str]) -> None:
     status.update({str(name): str(value) for name, value in _mapping(entry.data.get("runners")).items()})
     for name, item in _mapping(entry.data.get("instances")).items():
+        before = story.lives.pop(name, None)
+        if before is not None and before.gone is None:
+            story.lives[name] = before
+            continue
+        if before is not None:  # it went and came back: a split is over, and the other side's state is seen
+            story.lives[f"{name}, which went"] = before
         life = _life(name, _mapping(item), None)
-        life.whose = "carried"
+        life.whose, life.since = "carried", entry.order
         life.was_ready = bool(life.runners) and all(status.get(runner) in _SERVING for runner in life.runners)
         story.lives[name] = life
         runner_of |= dict.fromkeys(life.runners, life)
