@@ -11,6 +11,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Final
 
+from rig.analysis.symptoms.processes import before_unwedging
 from rig.errors import NodeError
 from rig.injection.act import Watcher
 from rig.injection.aim import Act
@@ -65,7 +66,7 @@ class Unwedger:
 
     async def _look(self, fault: int, conn: NodeConnection) -> None:
         try:
-            write_inventory(self.journal, await inspect(conn, "all"), f"before unwedging after fault {fault}")
+            write_inventory(self.journal, await inspect(conn, "all"), before_unwedging(fault))
         except NodeError:
             return  # the restart will say what is wrong with the node
 

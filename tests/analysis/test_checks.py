@@ -125,11 +125,11 @@ CASES: list[tuple[str, Status, Build]] = [
         "fail",
         lambda t: (runner_kill(t), t.add(Redeployed(t=120, model=A, reason="vanished", ok=True))),
     ),
-    ("deployments-outlive-master", "fail", lambda t: vanished_after_unwedging(t, "node-1", "node-2")),
+    ("deployments-outlive-master", "fail", lambda t: vanished_after_unwedging(t, "node-1")),
     (
         "deployments-outlive-master",
         "not-exercised",
-        lambda t: vanished_after_unwedging(t, "node-1", "node-2", "node-3"),
+        lambda t: vanished_after_unwedging(t, "node-1", "node-2"),
     ),
     ("run-finished", "unknown", lambda t: t.steady(1, 5)),
     ("run-finished", "pass", lambda t: t.end(1)),

@@ -41,7 +41,7 @@ CRASHES: Final[tuple[Kind, ...]] = ("node-crash", "master-crash")
 
 CASES: Final[Mapping[DefectName, Case]] = {
     "two-instances": Case(("one-placement", "one-in-flight"), CRASHES, 2),
-    "no-rate-limit": Case(("placement-rate",), CRASHES, 2),
+    "no-rate-limit": Case(("placement-rate",), scenarios=("two-at-once", "two-at-once", "two-at-once")),
     "hurried-steps": Case(("placement-rate",), scenarios=("two-at-once", "two-at-once", "two-at-once")),
     "no-backoff": Case(("backoff",), scenarios=("backoff",)),
     "flat-backoff": Case(("backoff",), scenarios=("backoff",)),
@@ -80,7 +80,7 @@ CASES: Final[Mapping[DefectName, Case]] = {
     "memory-kept": Case(("memory-given-back",), ("runner-kill",), 6),
     "slow-after-restart": Case(("speed-is-back",), ("node-crash",), 8),
     "slow-recovery": Case(("time-to-serve", "recovered"), ("runner-kill",), 3, bounds=True),
-    "wedge": Case(("recovered",), ("runner-kill",), 4),
+    "wedge": Case(("recovered",), ("runner-kill",), 8),
     "stale-replay": Case(("catches-up",), ("node-crash",), 6),
     "endless-election": Case(("no-endless-election",), ("freeze",), 2),
     "idle-spin": Case(("idle-is-idle",), ("freeze",), 1),

@@ -66,7 +66,7 @@ def drawn(case: Case, seed: int, *, pace: float | None = None) -> Drawn:
     workload = Workload(
         name="drawn",
         models=models,
-        clients=rng.randint(4, 7),
+        clients=rng.randint(9, 12),
         output_tokens=Lengths(low=low, high=low + rng.randint(0, 6)),
         streamed_share=rng.uniform(0.5, 0.8),
     )

@@ -38,9 +38,7 @@ class ProcessWatch:
             f"{'gone' if second.main is None else 'another'} at {second.t:.1f} s, {second.when}"
             for node, samples in self.samples.items()
             for first, second in itertools.pairwise(samples)
-            if first.main is not None
-            and second.main != first.main
-            and not self._explained(faults, node, first.t, second.t)
+            if first.main is not None and second.main != first.main and not self._explained(faults, first, second)
         ]
 
     def left_behind(self) -> list[str]:
@@ -61,7 +59,8 @@ class ProcessWatch:
                 found[node] = used_s / (idle[-1].node_t - idle[0].node_t)
         return found
 
-    def _explained(self, faults: Sequence[Fault], node: str, from_t: float, to_t: float) -> bool:
+    def _explained(self, faults: Sequence[Fault], first: NodeProcesses, second: NodeProcesses) -> bool:
+        node, from_t, to_t = second.node, first.t, second.t
         struck = any(
             fault.kind != "freeze"
             and node in fault.processes_hit
@@ -69,7 +68,15 @@ class ProcessWatch:
             and _closed(fault) >= from_t
             for fault in faults
         )
-        return struck or any(u.node == node and u.started_t <= to_t and u.t >= from_t for u in self.unwedged)
+        return struck or any(
+            u.node == node and u.started_t <= to_t and u.t >= from_t and second.when != before_unwedging(u.fault)
+            for u in self.unwedged
+        )
+
+
+def before_unwedging(fault: int) -> str:
+    """What a look is called that comes before the rig restarts anything: what it finds is none of the rig's doing."""
+    return f"before unwedging after fault {fault}"
 
 
 def _closed(fault: Fault) -> float:

@@ -204,6 +204,14 @@ CASES: list[tuple[str, Status, Build]] = [
         "pass",
         lambda t: (t.add(processes(10), processes(60, main="9:9")), t.unwedged(0, "node-1", 20, 30)),
     ),
+    (
+        "nobody-else-died",
+        "fail",
+        lambda t: (
+            t.add(processes(10), processes(20, main=None, when="before unwedging after fault 0")),
+            t.unwedged(0, "node-1", 20, 30),
+        ),
+    ),
     ("nothing-left-behind", "not-exercised", lambda t: t.steady(1, 5)),
     ("nothing-left-behind", "pass", lambda t: t.add(processes(10), processes(60))),
     ("nothing-left-behind", "fail", lambda t: t.add(processes(10), processes(60, orphans=2))),
