@@ -87,12 +87,19 @@ class FakeExo:
         return [main, *main.children(recursive=True)]
 
     def kill(self) -> None:
-        """Everything that this fake ever started, found by its own command lines."""
+        """Everything that this fake ever started, found by its own command lines; returns when it is gone."""
+        killed: list[psutil.Process] = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 if f"{self.folder}/bin/exo" in process.cmdline():
                     for one in [*process.children(recursive=True), process]:
                         os.kill(one.pid, signal.SIGKILL)
+                        killed.append(one)
+        deadline = time.monotonic() + 10
+        while set(states(killed)) - {"gone"}:
+            if time.monotonic() > deadline:
+                raise AssertionError("the fake exo did not end")
+            time.sleep(0.01)
 
 
 def states(processes: list[psutil.Process]) -> list[str]:

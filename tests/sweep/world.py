@@ -199,11 +199,12 @@ class World:
     # ---- between cases
 
     def fresh_exo(self) -> None:
-        """exo's stand-in ends by itself after two minutes; a case gets one that is young."""
+        """exo's stand-in ends by itself after two minutes, and makes no new runner; a case gets one young and whole."""
         with contextlib.suppress(OSError, ValueError, psutil.Error):
             main = psutil.Process(int((self.exo.home / "exo.pid").read_text()))
             young = time.time() - main.create_time() < EXO_AGE_S
-            if young and main.is_running() and main.status() != psutil.STATUS_ZOMBIE:
+            whole = psutil.STATUS_ZOMBIE not in [one.status() for one in [main, *main.children()]]
+            if young and main.is_running() and whole:
                 self.exo.wait()
                 return
         self.exo.kill()
