@@ -44,7 +44,7 @@ def sockets_gone(own: Any) -> bool:
 async def test_death_of_the_supervisor_ends_everything(start: Any, until: Any) -> None:
     own = await start()
     await leave_traces(own)
-    assert len(own.processes()) >= 4
+    await until(lambda: len(own.processes()) >= 4, what="its processes", within_s=ENDS_WITHIN_S)
     own.supervisor.kill()
     own.supervisor.wait(5)
     await until(lambda: not left(own), what="nothing left", within_s=ENDS_WITHIN_S)

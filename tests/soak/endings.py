@@ -140,7 +140,7 @@ class Deaf:
             work,
             *options,
             "--minutes",
-            "0.15",
+            "0.4",
             stdout=None if self.streams == "stderr" else writing,
             stderr=None if self.streams == "stdout" else writing,
         )
