@@ -252,3 +252,21 @@ def test_memory_of_the_tally_does_not_grow_with_the_run() -> None:
     analysis = tape.analyse()
     assert analysis.requests.total.completed == 6000
     assert len(analysis.requests.latencies[A].e2el.counts) == 1
+
+
+def test_failures_are_counted_with_their_fault_and_listed_apart_when_their_own_node_was_hit() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, 120, hit=("node-1",))
+    tape.lost(101, 110, "hung", entry="node-1")  # its own node stands still
+    tape.lost(101, 111, "truncated", entry="node-2")
+    tape.error(102, 103, entry="node-2")
+    tape.error(102, 104, entry="node-2")
+    tape.ok(125, 126, entry="node-2")
+    tape.steady(127, 190, entry="node-2")
+    tape.end(200)
+    requests = tape.analyse().requests
+    counts = requests.by_fault[0]
+    assert (counts.error, counts.lost, counts.lost_own_node) == (2, 2, 1)
+    assert [one.how for one in requests.listed] == ["truncated"]
+    assert [one.how for one in requests.listed_own] == ["hung"]
+    assert {one.fault for one in (*requests.listed, *requests.listed_own)} == {0}
