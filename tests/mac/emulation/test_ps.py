@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import psutil
 import pytest
 
 from rig.embedded.mac.ps import ps
@@ -14,7 +15,7 @@ def test_fields_of_one() -> None:
     words = answer.out.split()
     assert answer.status == 0
     assert words[:2] == [str(os.getpid()), str(os.getppid())]
-    assert "pytest" in answer.out
+    assert words[2] == psutil.Process().cmdline()[0]
 
 
 def test_header_and_width() -> None:
