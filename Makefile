@@ -1,5 +1,5 @@
 # Every target sets itself up in .venv; nothing needs to be installed by hand beyond Python 3.11+ (or uv) and make.
-.PHONY: sweep bench help soak test lint audit defects mutants compare-power report-size mac-suite wrong-pf requirements clean
+.PHONY: sweep bench help soak test suites lint audit defects mutants compare-power report-size mac-suite wrong-pf requirements clean
 
 help:
 	@echo 'make soak    four minutes of chaos on the embedded cluster, then the tables'
@@ -21,8 +21,15 @@ soak:
 
 # What is bound to timing runs once more when it failed on a busy machine: alone, in one process. Failing twice is failing.
 test: lint
-	.venv/bin/python -m pytest -n 2 --dist loadfile || \
-		{ echo 'once more, what failed:'; .venv/bin/python -m pytest --last-failed --last-failed-no-failures none; }
+	.venv/bin/python -m pytest -n 2 --dist loadfile $(SUITES:%=--ignore=tests/%) || \
+		{ echo 'once more, what failed:'; .venv/bin/python -m pytest --last-failed --last-failed-no-failures none \
+			$(SUITES:%=--ignore=tests/%); }
+
+# Suites of their own: they take longer, or need network namespaces of their own.
+SUITES = hosts mac verify sweep defects mutation
+suites:
+	@.ci/venv dev
+	.venv/bin/python -m pytest $(SUITES:%=tests/%)
 
 lint:
 	@.ci/venv dev
