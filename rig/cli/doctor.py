@@ -63,9 +63,8 @@ def doctor(
 
 async def _examine(inventory: Inventory, plan: Plan, *, evaluate: bool) -> list[Finding]:
     lost: dict[str, SshError] = {}
-    kinds = [kind for kind, settings in plan.kinds.items() if settings.weight > 0]
     async with open_nodes(inventory, on_unreachable=lambda error: lost.setdefault(error.node, error)) as nodes:
-        return await examine_fully(inventory, nodes, lost, kinds=kinds, evaluate=evaluate)
+        return await examine_fully(inventory, nodes, lost, kinds=plan.struck, evaluate=evaluate)
 
 
 async def _rehearse(inventory: Inventory, *, yes: bool) -> None:

@@ -57,8 +57,7 @@ class Preparation:
         owner = default_owner()
         locks = await stack.enter_async_context(hold_locks(nodes, self.run, owner=owner, say=self.say))
         stack.callback(asyncio.create_task(_locks_lost(locks, self.halt)).cancel)
-        kinds = [kind for kind, one in self.plan.kinds.items() if one.weight > 0]
-        self._refuse_unsound(await examine(inventory, nodes, kinds=kinds, own_lock=owner), name)
+        self._refuse_unsound(await examine(inventory, nodes, kinds=self.plan.struck, own_lock=owner), name)
         own_processes = self.inventory.embedded is not None
         if own_processes:  # started by this command, for nothing else
             pids = await named_processes(nodes)

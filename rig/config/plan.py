@@ -78,3 +78,8 @@ class Plan(Strict):
     shuffle: bool = True  # draw kinds by weighted shuffle (every kind comes early) instead of independently
     kinds: dict[Kind, KindPlan] = Field(min_length=1, description="the kinds of faults, such as `freeze:`")
     requires: list[Text] = Field(default_factory=list)  # checks that must have been exercised
+
+    @property
+    def struck(self) -> list[Kind]:
+        """The kinds that a run strikes: those with a weight, in the plan's order."""
+        return [kind for kind, settings in self.kinds.items() if settings.weight > 0]

@@ -41,10 +41,9 @@ class Rehearsed:
 def one_of_each(plan: Plan, inventory: Inventory, models: Sequence[str]) -> list[Planned]:
     """The first fault of each kind that the plan's own schedule would strike, held for a few seconds. Pure."""
     found: dict[Kind, Planned] = {}
-    wanted = {kind for kind, settings in plan.kinds.items() if settings.weight > 0}
     for planned in islice(draw(plan, inventory, models or ["any model"], plan.seed), _LOOK_AHEAD):
         found.setdefault(planned.kind, planned)
-        if len(found) == len(wanted):
+        if len(found) == len(plan.struck):
             break
     return [_shortened(found[kind]) for kind in plan.kinds if kind in found]
 

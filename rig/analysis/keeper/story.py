@@ -133,9 +133,8 @@ def _forget(story: Story) -> None:
 def _carry(story: Story, entry: Entry, runner_of: dict[str, Life], status: dict[str, str]) -> None:
     status.update({str(name): str(value) for name, value in _mapping(entry.data.get("runners")).items()})
     for name, item in _mapping(entry.data.get("instances")).items():
-        before = story.lives.pop(name, None)
+        before = story.lives.get(name)
         if before is not None and before.gone is None:
-            story.lives[name] = before
             continue
         if before is not None:  # it went and came back: a split is over, and the other side's state is seen
             story.lives[f"{name}, which went"] = before
