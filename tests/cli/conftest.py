@@ -22,7 +22,7 @@ from tests.soak.lane import PATIENCE_S, Lane, end_lane, rig, start_lane
 AT_A_TIME = 4
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def lane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lane]:
     lane = start_lane(tmp_path_factory.mktemp("cluster") / "lane")
     yield lane
@@ -47,7 +47,7 @@ class Workplace:
         return text
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def workplace(lane: Lane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
     folder = tmp_path_factory.mktemp("workplace")
     key = asyncssh.generate_private_key("ssh-ed25519")  # pyright: ignore[reportUnknownMemberType] (untyped keywords)
@@ -118,7 +118,7 @@ class Answers:
         return self._given[bad.name].result()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def answers(
     request: pytest.FixtureRequest, workplace: Workplace, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Answers]:

@@ -283,14 +283,14 @@ def _running(folder: Path, spec: Embedded, inert: frozenset[str] = frozenset()) 
         reap(layout)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Three sound nodes, shared: a test leaves it whole."""
     with _running(tmp_path_factory.mktemp("cluster"), Embedded(pace=20)) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def flawed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Three nodes that behave as exo 0.3.70, shared: a test leaves them whole."""
     with _running(tmp_path_factory.mktemp("flawed"), Embedded(pace=20, behaviour="exo-0.3.70")) as running:

@@ -15,7 +15,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     needs_root(config, items, mine, ci=os.environ.get("CI") == "true", root=os.geteuid() == 0)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     """Three nodes, shared by all tests: each leaves them as it found them."""
     with running(Embedded(nodes=3, hosts="namespaces"), tmp_path_factory.mktemp("hosts") / "cluster") as hosts:

@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError("the Mac suite needs `sudo -n`: it loads pf rules and takes them away again")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def macs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     """Three virtual Macs."""
     spec = Embedded(nodes=3, hosts="namespaces", system="darwin")
@@ -40,7 +40,7 @@ def macs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
         yield hosts
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mac:
     if is_mac():
         return real_mac(Path(os.path.realpath(tmp_path_factory.mktemp("mac"))))
@@ -48,7 +48,7 @@ def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return virtual_mac(hosts)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def tools(machine: Mac) -> Tools:
     """The Mac, for tests that leave its packet filter alone."""
     return Tools(machine)

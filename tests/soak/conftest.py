@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 from typing import cast
@@ -17,23 +17,17 @@ LANES = 3
 
 
 class Endings:
-    """`of(act)` waits for what came of one case; `begin` has cases made in the background, as many at once as there are
-    lanes.
-    """
+    """`of(act)` waits for what came of one case; all are made in the background, as many at once as there are lanes."""
 
-    def __init__(self, folder: Path, lanes: int, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, folder: Path, acts: Iterable[Act], pool: ThreadPoolExecutor) -> None:
         self._folder = folder
-        self._pool = pool
+        chosen = list(dict.fromkeys(acts))
         self._lanes: SimpleQueue[Lane] = SimpleQueue()
-        self.started = list(pool.map(start_lane, [folder / f"lane-{number}" for number in range(lanes)]))
+        folders = [folder / f"lane-{number}" for number in range(min(LANES, len(chosen)))]
+        self.started = list(pool.map(start_lane, folders))
         for lane in self.started:
             self._lanes.put(lane)
-        self._made: dict[Act, Future[Ending]] = {}
-
-    def begin(self, acts: Iterable[Act]) -> None:
-        for act in acts:
-            if act not in self._made:
-                self._made[act] = self._pool.submit(self._make, len(self._made), act)
+        self._made = {act: pool.submit(self._make, number, act) for number, act in enumerate(chosen)}
 
     def _make(self, number: int, act: Act) -> Ending:
         work = self._folder / f"{number}-{label(act)}"
@@ -54,13 +48,12 @@ def _acts(items: Iterable[pytest.Item]) -> list[Act]:
     return [cast("Act", each["act"]) for each in params if "act" in each]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def endings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endings]:
-    acts = _acts(request.session.items)
+    """Those of one file. Clusters that live on while other files are tested would starve these."""
+    acts = _acts(item for item in request.session.items if item.path == request.path)
     with ThreadPoolExecutor(LANES) as pool:
-        made = Endings(tmp_path_factory.mktemp("endings"), min(LANES, len(acts)), pool)
-        if not hasattr(request.config, "workerinput"):  # a worker has one file after another, and does not know which
-            made.begin(acts)
+        made = Endings(tmp_path_factory.mktemp("endings"), acts, pool)
         yield made
         pool.shutdown(cancel_futures=True)
         for lane in made.started:
@@ -68,6 +61,5 @@ def endings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture
-def ending(request: pytest.FixtureRequest, endings: Endings, act: Act) -> Ending:
-    endings.begin(_acts(item for item in request.session.items if item.path == request.path))
+def ending(endings: Endings, act: Act) -> Ending:
     return endings.of(act)

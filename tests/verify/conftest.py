@@ -73,7 +73,7 @@ class Rig:
         return {name: value for name, value in os.environ.items() if name != "RIG_INVENTORY"}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The inventory of a running cluster of two nodes at pace 20."""
     home = tmp_path_factory.mktemp("verify-cluster")
