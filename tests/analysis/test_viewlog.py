@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from rig.analysis.keeper import placing
 from rig.analysis.keeper.chronicle import Chronicle, Entry
 from rig.analysis.keeper.moments import Span
 from rig.analysis.keeper.reigns import Reigns
-from rig.analysis.keeper.story import tell
+from rig.analysis.keeper.rules import Rules
+from rig.analysis.keeper.story import Story, tell
 from rig.analysis.keeper.viewlog import ViewLogs
 from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
 
@@ -89,3 +91,35 @@ def test_an_instance_that_went_and_comes_back_was_not_there_in_between() -> None
     assert made is not None
     assert not any(life.alive_at(made.order) for life in story.lives.values() if life.id == "old")
     assert story.lives["old"].alive_at(made.order + 2)
+
+
+def _story_of_b(*before: str) -> Story:
+    """Two are listed 0.1 s after b became master, give or take 0.2 s; `before` were in the view before that."""
+    reigns = Reigns()
+    views = ViewLogs(reigns)
+    for record in [
+        instances(10.0, "b", None, *before),
+        master(30.0, "b"),
+        instances(30.1, "b", 29.9, "one", "two"),
+        instances(31.0, "b", 30.8),
+    ]:
+        reigns.feed(record)
+        views.feed(record)
+    return tell(views.chronicles([], 1.0, 100.0)[-1], [], 5.0)
+
+
+def test_what_appears_as_a_master_begins_leaves_the_rate_and_its_grace_open() -> None:
+    story = _story_of_b()
+    assert story.placements() == []
+    assert [life.id for life in story.doubtful()] == ["one", "two"]
+    assert [judged.held for judged in placing.rate(story, Rules())] == ["undecided"]
+
+
+def test_what_was_listed_before_a_master_began_is_no_matter_of_its_own() -> None:
+    story = _story_of_b("one", "two")
+    assert story.doubtful() == []
+    assert list(placing.rate(story, Rules())) == []
+
+
+def test_one_that_may_have_been_carried_over_says_nothing_of_a_rate() -> None:
+    assert list(placing.rate(_story_of_b("one"), Rules())) == []

@@ -58,6 +58,14 @@ def rate(story: Story, rules: Rules) -> Iterator[Judged]:
             held = _by_reports(story, first.made, second.made)
         line = f"{first.model} {first.id} and {second.model} {second.id}, {took.text()} apart"
         yield Judged(held, f"{line}, {second.made.span.text()}")
+    doubtful = story.doubtful()
+    if len(doubtful) > 1 or (doubtful and story.placements()):
+        yield Judged("undecided", _doubt(story, doubtful))
+
+
+def _doubt(story: Story, doubtful: list[Life]) -> str:
+    what = ", ".join(f"{life.model} {life.id}" for life in doubtful)
+    return f"{what} appeared as {story.chronicle.node} became master: whether under it is not known"
 
 
 def _by_reports(story: Story, first: Entry, second: Entry) -> Held:
@@ -81,6 +89,8 @@ def grace(story: Story, rules: Rules) -> Iterator[Judged]:
     """Nothing is placed in the first 15 s of a new master, one that became it in the run."""
     if math.isinf(story.chronicle.begun.after_t):
         return
+    if doubtful := story.doubtful():
+        yield Judged("undecided", _doubt(story, doubtful))
     for life in story.placements()[:1]:
         if life.made is not None:
             took = story.chronicle.elapsed(None, life.made)

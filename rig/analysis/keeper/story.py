@@ -1,7 +1,8 @@
 """The lives of instances and deployments in one session, out of its entries. Pure.
 
 Whose an instance is: the keeper's, when a deployment names it after it was made; somebody's by hand, when the journal
-has the call that asked for it; carried, when the session began with it; otherwise it is not known.
+has the call that asked for it; carried, when the session began with it; otherwise it is not known, as when views cannot
+tell whether it was there before the session or was made in its first moment.
 """
 
 from __future__ import annotations
@@ -73,6 +74,10 @@ class Story:
     def deployed_at(self, model: str, order: int) -> Deployed | None:
         return next((d for d in self.deployments.values() if d.model == model and d.stands_at(order)), None)
 
+    def doubtful(self) -> list[Life]:
+        """Those that were there before the session, or were placed in its first moment."""
+        return [life for life in self.lives.values() if life.made is None and life.whose == "unknown"]
+
     def placements(self) -> list[Life]:
         """The keeper's, in their order."""
         made = [(life.made.order, life) for life in self.lives.values() if life.made and life.whose == "keeper"]
@@ -132,6 +137,7 @@ def _forget(story: Story) -> None:
 
 def _carry(story: Story, entry: Entry, runner_of: dict[str, Life], status: dict[str, str]) -> None:
     status.update({str(name): str(value) for name, value in _mapping(entry.data.get("runners")).items()})
+    doubtful: list[str] = entry.data.get("doubtful") or []
     for name, item in _mapping(entry.data.get("instances")).items():
         before = story.lives.get(name)
         if before is not None and before.gone is None:
@@ -139,7 +145,8 @@ def _carry(story: Story, entry: Entry, runner_of: dict[str, Life], status: dict[
         if before is not None:  # it went and came back: a split is over, and the other side's state is seen
             story.lives[f"{name}, which went"] = before
         life = _life(name, _mapping(item), None)
-        life.whose, life.since = "carried", entry.order
+        life.whose = "unknown" if name in doubtful else "carried"
+        life.since = entry.order
         life.was_ready = bool(life.runners) and all(status.get(runner) in _SERVING for runner in life.runners)
         story.lives[name] = life
         runner_of |= dict.fromkeys(life.runners, life)

@@ -37,6 +37,7 @@ class ViewLogs:
     _heard_t: dict[str, float] = field(default_factory=dict[str, float])  # by node: when a poll was last answered
     _latest: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
     _first_t: dict[str, float] = field(default_factory=dict[str, float])  # of each instance, in any view
+    _appeared: set[str] = field(default_factory=set[str])  # those that the node's view before did not list
 
     def feed(self, record: AnyRecord) -> None:
         if not isinstance(record, ViewChanged):
@@ -46,9 +47,7 @@ class ViewLogs:
         if record.facet not in _FACETS:
             return
         if record.facet == "instances":
-            for name in _mapping(record.value):
-                if len(self._first_t) < MAX_ENTRIES:
-                    self._first_t.setdefault(name, record.t)
+            self._list(record)
         value = _settled(record.value) if record.facet == "runners" else record.value
         key = (record.node, record.facet)
         if self._latest.get(key) == value:
@@ -68,18 +67,29 @@ class ViewLogs:
                 span = Span(record.since_t, record.t)
                 account.entries.append(Entry(len(account.entries), name, data, span))
 
+    def _list(self, record: ViewChanged) -> None:
+        before = (record.node, "instances") in self._latest
+        for name in _mapping(record.value):
+            if name not in self._first_t and len(self._first_t) < MAX_ENTRIES:
+                self._first_t[name] = record.t
+                if before:
+                    self._appeared.add(name)
+
     def _made_here(self, reign: Reign, told: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
         """An instance that some view listed before this reign began is taken over, however late it is seen here.
 
         A node that was started anew takes itself for the master for a moment, and then learns what is there.
         """
-        begun_t = reign.from_t - reign.error_s
         return [
             ("StateCarried", {"instances": {data["instance"]: data}})
-            if name == "InstanceCreated" and self._first_t.get(data["instance"], begun_t) < begun_t
+            if name == "InstanceCreated" and self._listed_before(reign, data["instance"])
             else (name, data)
             for name, data in told
         ]
+
+    def _listed_before(self, reign: Reign, instance: str) -> bool:
+        begun_t = reign.from_t - reign.error_s
+        return self._first_t.get(instance, begun_t) < begun_t
 
     def chronicles(self, without: list[Reign], period_s: float, end_t: float) -> list[Chronicle]:
         """Of the reigns of which no log was read."""
@@ -99,7 +109,10 @@ class ViewLogs:
         ]
 
     def _account(self, reign: Reign) -> _Account:
-        """A reign begins with what the node's views showed last: that is carried over, not made under it."""
+        """A reign begins with what the node's views showed last: that is carried over, not made under it.
+
+        But what appeared so close to its beginning that either may be is `doubtful`.
+        """
         if self._accounts and self._accounts[-1].reign is reign:
             return self._accounts[-1]
         found = next((account for account in self._accounts if account.reign is reign), None)
@@ -109,6 +122,8 @@ class ViewLogs:
             carried: dict[str, Any] = {
                 key: found.values.get(key) or {} for key in ("instances", "deployments", "runners")
             }
+            listed = _mapping(carried["instances"])
+            carried["doubtful"] = [i for i in listed if i in self._appeared and not self._listed_before(reign, i)]
             found.entries.append(Entry(0, "StateCarried", carried, reign.begun))
             self._accounts.append(found)
         return found
