@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rig.analysis.keeper import placing
+import pytest
+
+from rig.analysis.keeper import placing, refusing
 from rig.analysis.keeper.chronicle import Chronicle, Entry
 from rig.analysis.keeper.moments import Span
 from rig.analysis.keeper.reigns import Reigns
@@ -123,3 +125,29 @@ def test_what_was_listed_before_a_master_began_is_no_matter_of_its_own() -> None
 
 def test_one_that_may_have_been_carried_over_says_nothing_of_a_rate() -> None:
     assert list(placing.rate(_story_of_b("one"), Rules())) == []
+
+
+@pytest.mark.parametrize(("seen_without_t", "told"), [(32.3, []), (32.6, ["broken"])])
+def test_a_reason_seen_just_before_its_instance_is_seen_to_be_gone_breaks_nothing(
+    seen_without_t: float, told: list[str]
+) -> None:
+    """The list of deployments was asked for at 32.2 s and answered by 32.4 s, that of instances before or after it."""
+
+    def deployments(t: float, instance: str | None, error: str | None) -> ViewChanged:
+        item = {"model": "lab/tiny-a", "instance": instance, "error": error}
+        return ViewChanged(t=t, node="b", facet="deployments", since_t=t - 0.2, value={"d": item})
+
+    reigns = Reigns()
+    views = ViewLogs(reigns)
+    for record in [
+        instances(10.0, "b", None),
+        master(30.0, "b"),
+        instances(31.0, "b", 30.8, "i"),
+        deployments(31.1, "i", None),
+        deployments(32.4, None, "does not fit"),
+        instances(seen_without_t + 0.2, "b", seen_without_t),
+    ]:
+        reigns.feed(record)
+        views.feed(record)
+    story = tell(views.chronicles([], 1.0, 100.0)[-1], [], 5.0)
+    assert [judged.held for judged in refusing.reason_once(story, Rules()) if "is there" in judged.line] == told

@@ -45,7 +45,7 @@ def reason_once(story: Story, rules: Rules) -> Iterator[Judged]:
     """A reason is written when it changes, and not at every attempt; and none while what was placed is there."""
     for deployed in story.deployments.values():
         for refusal, error in deployed.refusals:
-            standing = [p.id for p in deployed.placements if p.alive_at(refusal.order)]
+            standing = [p.id for p in deployed.placements if story.surely_there(p, refusal)]
             if standing:
                 line = f"{deployed.model} {refusal.span.text()}: {error[:80]!r} while {', '.join(standing)} is there"
                 yield Judged("broken", line)

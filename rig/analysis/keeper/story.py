@@ -74,6 +74,11 @@ class Story:
     def deployed_at(self, model: str, order: int) -> Deployed | None:
         return next((d for d in self.deployments.values() if d.model == model and d.stands_at(order)), None)
 
+    def surely_there(self, life: Life, entry: Entry) -> bool:
+        """By its order; but views are asked for one after the other: what they show to go next may have gone before."""
+        going = not self.chronicle.exact and life.gone is not None and life.gone.span.after_t < entry.span.by_t
+        return life.alive_at(entry.order) and not going
+
     def doubtful(self) -> list[Life]:
         """Those that were there before the session, or were placed in its first moment."""
         return [life for life in self.lives.values() if life.made is None and life.whose == "unknown"]
