@@ -55,12 +55,8 @@ class Fate:
 
 def all_places(only: str | None) -> list[Place]:
     paths = sorted(path for path in ROOT.rglob("*.py") if path.name != "__init__.py")
-    return [
-        place
-        for path in paths
-        for number in range(count_of(path.read_text()))
-        if only is None or only in (place := Place(path, number)).module
-    ]
+    places = (Place(path, number) for path in paths for number in range(count_of(path.read_text())))
+    return [place for place in places if only is None or only in place.module]
 
 
 def try_one(place: Place, until: float) -> Fate:
