@@ -17,6 +17,7 @@ from rig.journal.records import (
     How,
     Own,
     PhaseStarted,
+    Reachability,
     RequestEnded,
     RequestStarted,
     RunEnded,
@@ -183,6 +184,9 @@ class Tape:
 
     def view(self, t: float, node: str, facet: Literal["node_id", "event_index", "deployments"], value: Any) -> None:
         self.add(ViewChanged(t=t, node=node, facet=facet, since_t=t - 0.5, value=value))
+
+    def reachable(self, t: float, node: str, *, reachable: bool) -> None:
+        self.add(Reachability(t=t, node=node, since_t=t - 0.5, reachable=reachable))
 
     def served(self, t: float, response_id: str, instance: str) -> None:
         self.add(Served(t=t, node="node-2", response_id=response_id, instance=instance))

@@ -339,6 +339,20 @@ def test_failures_after_the_next_strike_are_not_the_first_faults_although_its_no
     assert {lost.id: lost.fault for lost in tape.analyse().requests.listed} == {name: 1}
 
 
+def test_failures_through_a_node_that_still_lags_are_its_faults_after_the_model_serves_again() -> None:
+    tape = Tape()
+    tape.view(99, "node-2", "event_index", 500)
+    tape.fault(0, "node-crash", 100, 110, hit=("node-1",))
+    tape.error(101, 101.1, entry="node-2")
+    tape.view(111, "node-1", "event_index", 3)
+    tape.steady(111, 300, entry="node-2")
+    lagging = tape.lost(150, 152, "empty")
+    tape.view(160, "node-1", "event_index", 900)
+    later = tape.lost(170, 172, "empty")
+    tape.end(300)
+    assert {lost.id: lost.fault for lost in tape.analyse().requests.listed} == {lagging: 0, later: None}
+
+
 def test_a_request_that_hung_since_the_fault_before_does_not_touch_the_next() -> None:
     tape = Tape()
     tape.steady(80, 100)
