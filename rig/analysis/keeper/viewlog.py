@@ -54,7 +54,8 @@ class ViewLogs:
         if self._latest.get(key) == value:
             return
         reign = self.reigns.current(record.node)
-        if reign is None or record.since_t is None or not reign.surely(record.since_t):
+        span = None if reign is None else reign.change(record.since_t, record.t)
+        if reign is None or span is None:
             self._latest[key] = value
             return
         account = self._account(reign)
@@ -65,7 +66,6 @@ class ViewLogs:
         for name, data in self._made_here(reign, _told(record.facet, before, value)):
             if self._held < MAX_ENTRIES:
                 self._held += 1
-                span = Span(record.since_t, record.t)
                 account.entries.append(Entry(len(account.entries), name, data, span))
 
     def _made_here(self, reign: Reign, told: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
