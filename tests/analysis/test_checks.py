@@ -240,6 +240,9 @@ def test_bounds_are_for_the_kinds_that_have_one() -> None:
     assert told("time-to-serve", tape)[0] == "no model was affected by a fault with a bound"
     assert told("time-to-serve", Tape(**plan(kinds={})))[0] == "the plan sets no bound"
     tape = Tape(**plan())
+    late(tape, 120.0)
+    assert told("time-to-serve", tape)[0] == "all 1 within their bounds"
+    tape = Tape(**plan())
     tape.fault(1, "freeze", 80, 85, hit=("node-3",))
     tape.error(81, 82)
     late(tape, 120.0)
@@ -252,6 +255,13 @@ def test_every_group_of_requests_is_accounted_for() -> None:
     analysis.requests.by_entry["e"].started += 2
     check = next(check for check in verdict_of(analysis).checks if check.name == "accounting")
     assert [line.split(":")[0] for line in check.evidence] == ["model m", "entry e"]
+
+
+def test_a_request_that_is_started_twice_is_told() -> None:
+    tape = Tape()
+    tape.started(1)
+    tape.add(*tape.records())
+    assert "1 starts of a request that was in flight already" in told("accounting", tape)[1]
 
 
 def test_a_lost_request_is_told_with_its_fault() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rig.analysis.attempts import Attempt, Pairing
+from rig.analysis.attempts import Attempt
 from rig.analysis.stalls import MAX_KEPT, Stalls
 from rig.journal.records import How, Own
 from tests.analysis.tape import Tape
@@ -24,10 +24,9 @@ def stalls(*records: Own, pace: float = 1.0) -> Stalls:
 
 
 def hung(started_t: float, ended_t: float, how: How = "hung") -> Attempt:
-    tape, pairing = Tape(), Pairing()
+    tape = Tape()
     tape.lost(started_t, ended_t, how)
-    (attempt,) = [attempt for record in tape.records() if (attempt := pairing.feed(record)) is not None]
-    return attempt
+    return tape.attempts()[0]
 
 
 def test_what_the_controller_used_is_its_worst() -> None:

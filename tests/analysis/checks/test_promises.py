@@ -231,6 +231,11 @@ def test_what_nothing_called_upon_is_told_from_what_nobody_saw() -> None:
     assert told(Tape(), "backoff")[1] == "no master was seen"
 
 
+def test_views_alone_leave_it_open() -> None:
+    tape = played(lambda s: (s.deploy(20), s.place(30, "i")), read=False)
+    assert told(tape, "one-placement")[:2] == ("unknown", "no event log was read, and views cannot prove it")
+
+
 def test_where_a_log_was_read_views_of_another_session_leave_nothing_open() -> None:
     tape = Tape((A, B), schedule=[], expected_faults=0)
     session = Session(tape)
