@@ -100,9 +100,7 @@ class ViewLogs:
 
     def _account(self, reign: Reign) -> _Account:
         """A reign begins with what the node's views showed last: that is carried over, not made under it."""
-        if self._accounts and self._accounts[-1].reign is reign:
-            return self._accounts[-1]
-        found = next((account for account in self._accounts if account.reign is reign), None)
+        found = next((account for account in reversed(self._accounts) if account.reign is reign), None)
         if found is None:
             found = _Account(reign)
             found.values = {f: value for (node, f), value in self._latest.items() if node == reign.node}
