@@ -42,7 +42,7 @@ class Context:
             return
         match record:
             case FaultChanged():
-                self.windows.changed(self.faults.feed(record))
+                self.windows.changed(self.faults.feed(record), record.at_t)
             case ViewChanged() | Reachability():
                 self.windows.rejoins.see(record)
             case Unwedged():

@@ -109,7 +109,6 @@ class Latencies:
     e2el: LogSketch = field(default_factory=LogSketch)
     chunk_gap: GapSketch = field(default_factory=GapSketch)
     good: int = 0
-    good_streamed: int = 0
     failed: int = 0
     failed_streamed: int = 0
     met: int = 0
@@ -120,9 +119,8 @@ class Latencies:
         """`from_t` is the start, or when it was due to start where arrivals do not wait for answers."""
         tokens = end.usage_tokens or end.tokens
         self.tokens += tokens
-        if end.gaps.count:
-            self.chunk_gap.merge(end.gaps.sketch)
-            self.gap_max_s = max(self.gap_max_s, end.gaps.max_s)
+        self.chunk_gap.merge(end.gaps.sketch)
+        self.gap_max_s = max(self.gap_max_s, end.gaps.max_s)
         if end.outcome != "completed":
             self.failed += 1
             self.failed_streamed += streamed
@@ -131,14 +129,12 @@ class Latencies:
         e2el_s = end.ended_t - from_t
         self.e2el.add(e2el_s)
         ttft_s = itl_s = None
-        if streamed:
-            self.good_streamed += 1
-            if end.first_token_t is not None:
-                ttft_s = end.first_token_t - from_t
-                self.ttft.add(ttft_s)
-                if end.last_token_t is not None and tokens > 1:
-                    itl_s = (end.last_token_t - end.first_token_t) / (tokens - 1)
-                    self.itl.add(itl_s)
+        if streamed and end.first_token_t is not None:
+            ttft_s = end.first_token_t - from_t
+            self.ttft.add(ttft_s)
+            if end.last_token_t is not None and tokens > 1:
+                itl_s = (end.last_token_t - end.first_token_t) / (tokens - 1)
+                self.itl.add(itl_s)
         self.met += objectives.met(ttft_s, itl_s, e2el_s)
 
     def take(self, other: Latencies) -> None:
@@ -148,7 +144,6 @@ class Latencies:
         self.chunk_gap.merge(other.chunk_gap.record())
         self.good += other.good
         self.met += other.met
-        self.good_streamed += other.good_streamed
         self.failed += other.failed
         self.failed_streamed += other.failed_streamed
         self.tokens += other.tokens

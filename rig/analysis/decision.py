@@ -114,18 +114,16 @@ def _without_the_next_ones(
     A request that stalled shortly before the next strike, was in flight at it, and was ended by a deadline later, may
     have been stopped by either. It is this fault's if it stalled before the heal or in the outage that the others show.
     """
-    doubtful = [t.attempt is not None and not t.attempt.ok and _straddles(t.attempt, seen_t, quiet_s) for t in trials]
-    others = [trial for trial, doubt in zip(trials, doubtful, strict=True) if not doubt]
+
+    def doubtful(trial: Trial) -> bool:
+        return trial.attempt is not None and _straddles(trial.attempt, seen_t, quiet_s)
+
+    others = [trial for trial in trials if not doubtful(trial)]
     shown = outage(others, strike_t=strike_t, heal_t=heal_t, until_t=seen_t, quiet_s=quiet_s)
+    limit_t = seen_t if shown.failures else heal_t
     if shown.sustained is not None:
-        limit_t = max(shown.sustained.ended_t, heal_t)
-    else:
-        limit_t = seen_t if shown.failures else heal_t
-    kept = [
-        trial
-        for trial, doubt in zip(trials, doubtful, strict=True)
-        if not doubt or (trial.failed_t is not None and trial.failed_t <= limit_t)
-    ]
+        limit_t = shown.sustained.ended_t
+    kept = [t for t in trials if not doubtful(t) or (t.failed_t is not None and t.failed_t <= limit_t)]
     return outage(kept, strike_t=strike_t, heal_t=heal_t, until_t=seen_t, quiet_s=quiet_s)
 
 
@@ -172,12 +170,11 @@ def _group(recovery_class: Class, serving: Serving) -> Group | None:
 
 def _span_end(fault: Fault, context: Context, recovery_class: Class, end_t: float) -> float:
     """Failures up to here are this fault's: recovery, or heal and catching up where the model was not touched."""
-    rejoined = [context.windows.rejoins.last_end_t(node) or 0.0 for node in fault.processes_hit]
-    caught_up_t = max(rejoined, default=0.0) if fault.kind in CRASHES else 0.0
-    if recovery_class == "unaffected":
-        end_t = strike_of(fault) if fault.heal_t is None else fault.heal_t
+    ends = [last_t for node in fault.processes_hit if (last_t := context.windows.rejoins.last_end_t(node)) is not None]
+    if recovery_class == "unaffected" and fault.heal_t is not None:
+        end_t = fault.heal_t
     next_t = context.faults.next_strike_t(fault)
-    end_t = max(end_t, caught_up_t)
+    end_t = max([end_t, *ends])
     return end_t if next_t is None else min(end_t, next_t)
 
 

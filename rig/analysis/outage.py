@@ -7,6 +7,7 @@ An attempt is a request of the load or a probe. Failing moments and which failur
 from __future__ import annotations
 
 import itertools
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ def outage(trials: Sequence[Trial], *, strike_t: float, heal_t: float, until_t: 
         restored_t=None if sustained is None else min(t.ended_t for t in good if t.ended_t >= failed[kept - 1]),
         failures=kept,
         late_failures=len(failed) - kept,
-        resolution_s=resolution(trials, heal_t, end_t if served is None else max(served.ended_t, end_t)),
+        resolution_s=resolution(trials, heal_t, end_t),
         silence_s=silence(good, strike_t, end_t),
     )
 
@@ -84,8 +85,6 @@ def _sustained(after: Sequence[Trial], failed: Sequence[float], *, until_t: floa
         nearest = bisect_right(failed, moment_t)
         if nearest < len(failed) and failed[nearest] <= moment_t + quiet_s:
             earliest_t = failed[nearest]
-            if ends[index] >= earliest_t:
-                index += 1
             continue
         if index + 1 < len(ends) and ends[index + 1] <= moment_t + quiet_s:
             return after[index]
@@ -95,7 +94,7 @@ def _sustained(after: Sequence[Trial], failed: Sequence[float], *, until_t: floa
 
 def serves(trials: Sequence[Trial], *, since_t: float, heal_t: float, now: float, quiet_s: float) -> bool:
     """The live decision: it served after the heal, nothing has failed for `quiet_s`, and something succeeded in it."""
-    last_t = max((t.failed_t for t in trials if t.failed_t is not None and t.counts), default=-1.0)
+    last_t = max((t.failed_t for t in trials if t.failed_t is not None and t.counts), default=-math.inf)
     after = [t for t in trials if t.failed_t is None and t.started_t >= heal_t]
     ends = [t.ended_t for t in after if t.ended_t >= last_t]
     if not ends or ends[-1] <= now - quiet_s:
@@ -107,11 +106,11 @@ def silence(good: Sequence[Trial], from_t: float, to_t: float) -> float:
     """The longest time within [from_t, to_t] in which nothing was completed, through any node."""
     ends = [t.ended_t for t in good if from_t < t.ended_t < to_t]
     edges = [from_t, *ends, to_t]
-    return max((later - earlier for earlier, later in itertools.pairwise(edges)), default=0.0)
+    return max(later - earlier for earlier, later in itertools.pairwise(edges))
 
 
 def resolution(trials: Sequence[Trial], from_t: float, to_t: float) -> float:
     """The largest gap between the starts of attempts in [from_t, to_t]: a recovery may have come so much earlier."""
     starts = sorted(t.started_t for t in trials if from_t <= t.started_t <= to_t)
     edges = [from_t, *starts, *([] if starts else [to_t])]
-    return max((later - earlier for earlier, later in itertools.pairwise(edges)), default=0.0)
+    return max(later - earlier for earlier, later in itertools.pairwise(edges))

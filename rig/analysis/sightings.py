@@ -35,9 +35,8 @@ class History:
 
     def forget(self, before_t: float) -> None:
         """Drop what is not needed to tell the value at any time from `before_t` on."""
-        index = bisect_right(self.times, before_t) - 1
-        if index > 0:
-            del self.times[:index], self.values[:index]
+        index = max(bisect_right(self.times, before_t) - 1, 0)
+        del self.times[:index], self.values[:index]
 
 
 class Sightings:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rig.analysis.attempts import Attempt
+from rig.analysis.firsts import Firsts
 from rig.journal.records import Own
 
 STALL_S: Final = 1.0
@@ -33,10 +34,10 @@ class Stall:
 class Stalls:
     """The stalls of a run; the first 10,000 are kept, `total_s` goes on."""
 
-    def __init__(self, pace: float = 1.0) -> None:
+    def __init__(self, pace: float) -> None:
         self._threshold_s = max(STALL_S / pace, LEAST_STALL_S)
         self._drift_s: float | None = None
-        self.kept: list[Stall] = []
+        self.kept: list[Stall] = Firsts(MAX_KEPT)
         self.count = 0
         self.total_s = 0.0
         self.observed_s = 0.0
@@ -62,8 +63,7 @@ class Stalls:
     def _keep(self, stall: Stall) -> None:
         self.count += 1
         self.total_s += stall.length_s
-        if len(self.kept) < MAX_KEPT:
-            self.kept.append(stall)
+        self.kept.append(stall)
 
     def voids(self, attempt: Attempt) -> Stall | None:
         """The stall that makes this outcome void: it lies across the moment at which a deadline of the rig's decided.

@@ -19,8 +19,8 @@ from rig.journal.records import Reachability, Unwedged, ViewChanged
 class Rejoins:
     """From a restart of a node's exo until its event index has caught up with the others'.
 
-    Where the target has no event index, until its API answers; and never longer than `limit_s`, the time after which
-    a target that has not recovered is said not to have.
+    Where the target has no event index, until its API answers; never longer than `limit_s`, the time after which a
+    target that has not recovered is said not to have; and not beyond the end of that exo process.
     """
 
     def __init__(self, limit_s: float) -> None:
@@ -50,9 +50,14 @@ class Rejoins:
             self._close(record.node, record.t)
 
     def _caught_up(self, node: str) -> bool:
-        others = [other for other in self._index if other != node and other not in self._open]
+        others = [other for other in self._index if other not in self._open]
         answering = [other for other in others if other not in self._down] or others
-        return self._index[node] >= min((self._index[other] for other in answering), default=0.0)
+        mine = self._index[node]
+        return mine >= min((self._index[other] for other in answering), default=mine)
+
+    def stopped(self, node: str, at_t: float) -> None:
+        """The node's exo was ended: what it had not caught up with by then it never will."""
+        self._close(node, at_t)
 
     def _close(self, node: str, at_t: float) -> None:
         if node in self._open and at_t >= self._windows[node][-1].from_t:
@@ -63,10 +68,8 @@ class Rejoins:
     def open_at(self, node: str, at_t: float) -> bool:
         """Whether what was sent to `node` at this moment met a restarted process that had not caught up."""
         for window in reversed(self._windows.get(node, ())):
-            if window.from_t <= at_t < window.to_t:
-                return True
-            if window.from_t <= at_t - 2 * self._limit_s:  # none before it lasts to this moment
-                return False
+            if window.from_t <= at_t:
+                return at_t < window.to_t
         return False
 
     def windows(self) -> dict[str, list[Window]]:
@@ -74,8 +77,7 @@ class Rejoins:
         return {node: list(windows) for node, windows in self._windows.items()}
 
     def last_end_t(self, node: str) -> float | None:
-        windows = self._windows.get(node)
-        return windows[-1].to_t if windows else None
+        return self._windows[node][-1].to_t if node in self._windows else None
 
 
 class Windows:
@@ -88,14 +90,19 @@ class Windows:
         self._unwedged: dict[str, list[Window]] = {}
         self.rejoins = Rejoins(settle_s)
 
-    def changed(self, fault: Fault) -> None:
-        """A fault entered a state."""
-        if fault.state == "healed" and fault.kind in CRASHES and fault.healed_t is not None:
-            for node in fault.processes_hit:
-                self.rejoins.restarted(node, fault.healed_t)
+    def changed(self, fault: Fault, at_t: float) -> None:
+        """A fault entered its present state at `at_t`."""
+        if fault.kind not in CRASHES:
+            return
+        for node in fault.processes_hit:
+            if fault.state == "struck":
+                self.rejoins.stopped(node, at_t)
+            elif fault.state == "healed":
+                self.rejoins.restarted(node, at_t)
 
     def unwedged(self, record: Unwedged) -> None:
         self._unwedged.setdefault(record.node, []).append(Window(record.started_t, record.ended_t))
+        self.rejoins.stopped(record.node, record.started_t)
         self.rejoins.restarted(record.node, record.ended_t)
 
     def own_node(self, attempt: Attempt) -> bool:
@@ -120,4 +127,4 @@ class Windows:
         after = bisect_left(strikes, attempt.started_t)
         first = strikes[after] if after < len(strikes) else math.inf
         reached_t = first if first <= attempt.started_t + self._unseen_s else attempt.started_t
-        return max(reached_t, attempt.started_t + self._tolerance_s)
+        return reached_t + self._tolerance_s

@@ -6,6 +6,7 @@ import itertools
 from typing import Any, Literal
 
 from rig.analysis.analyse import Analysis, analyse
+from rig.analysis.attempts import Attempt, Pairing
 from rig.analysis.decision import Recovery
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.settings import settings_of
@@ -17,6 +18,7 @@ from rig.journal.records import (
     How,
     Own,
     PhaseStarted,
+    Reachability,
     RequestEnded,
     RequestStarted,
     RunEnded,
@@ -48,6 +50,11 @@ class Tape:
 
     def add(self, *records: AnyRecord) -> None:
         self._records += records
+
+    def attempts(self) -> list[Attempt]:
+        """What ended, in the order of the ends."""
+        pairing = Pairing()
+        return [attempt for record in self.records() if (attempt := pairing.feed(record)) is not None]
 
     def analyse(self) -> Analysis:
         return analyse(self.info, self.records())
@@ -103,6 +110,7 @@ class Tape:
         error_s: float = 0.0,
         late_s: float = 0.0,
         reason: str = "",
+        hold_s: float = 0.0,
     ) -> FaultChanged:
         return FaultChanged(
             t=at_t + late_s,
@@ -116,6 +124,7 @@ class Tape:
             at_t=at_t,
             at_error_s=error_s,
             reason=reason,
+            hold_s=hold_s,
         )
 
     def ok(self, start_t: float, end_t: float, model: str = A, entry: str = "node-1", **more: Any) -> str:
@@ -183,6 +192,9 @@ class Tape:
 
     def view(self, t: float, node: str, facet: Literal["node_id", "event_index", "deployments"], value: Any) -> None:
         self.add(ViewChanged(t=t, node=node, facet=facet, since_t=t - 0.5, value=value))
+
+    def reachable(self, t: float, node: str, *, reachable: bool) -> None:
+        self.add(Reachability(t=t, node=node, since_t=t - 0.5, reachable=reachable))
 
     def served(self, t: float, response_id: str, instance: str) -> None:
         self.add(Served(t=t, node="node-2", response_id=response_id, instance=instance))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rig.analysis.analyse import Analysis, analyse
-from rig.analysis.checks.check import Answer, Check, Status
+from rig.analysis.checks.check import Answer, Check, Status, evidence
 from rig.analysis.verdict import verdict_of
 from rig.journal.read import BrokenLine
 from rig.journal.records import ActivityDied, MasterSeen, Redeployed, RunEnded
@@ -32,14 +32,31 @@ def runner_kill(tape: Tape) -> None:
     tape.steady(106, 140)
 
 
-def late(tape: Tape, served_t: float) -> None:
+def late(tape: Tape, served_t: float, error_s: float = 0.0) -> None:
     """Frozen from 100 to 110, served again so late, probed every half second until then."""
-    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",), error_s=error_s / 2)  # of strike and of heal
     for step in range(int((served_t - 101) / 0.5)):
         tape.error(101 + step * 0.5, 101.1 + step * 0.5)
     tape.ok(served_t - 0.2, served_t)
     tape.steady(served_t, served_t + 30)
     tape.end(served_t + 30)
+
+
+def cut_short(tape: Tape, after_s: float, error_s: float = 0.0) -> None:
+    """Frozen from 100 to 110, not served until another fault strikes."""
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",), error_s=error_s / 2)
+    tape.error(101, 102)
+    tape.fault(1, "runner-kill", 110 + after_s, 110 + after_s)
+    tape.steady(110.5 + after_s, 200)
+    tape.end(200)
+
+
+def stalled(tape: Tape, *, requests: int) -> None:
+    """For 1.1 s twice in five minutes; one of so many requests became void by that."""
+    for second in range(1, 300):
+        tape.own(float(second), lag_s=1.1 if second in (121, 200) else 0.0)
+    tape.lost(1, 120.5, "hung")
+    tape.steady(1, 299, step_s=298 / (requests - 1))
 
 
 def doubled(tape: Tape, *, master: str = "node-2", claimed_t: float = 10, deployed: str = A) -> None:
@@ -56,11 +73,11 @@ def replaying(tape: Tape) -> None:
     doubled(tape)
 
 
-def vanished_after_unwedging(tape: Tape, *nodes: str) -> None:
+def vanished_after_unwedging(tape: Tape, *nodes: str, t: float = 125) -> None:
     """With every node restarted by the rig at once nobody is left to remember."""
     for node in nodes:
         tape.unwedged(0, node, 100, 102)
-    tape.add(Redeployed(t=125, model=A, reason="vanished", ok=True))
+    tape.add(Redeployed(t=t, model=A, reason="vanished", ok=True))
 
 
 CASES: list[tuple[str, Status, Build]] = [
@@ -69,12 +86,24 @@ CASES: list[tuple[str, Status, Build]] = [
     ("no-request-lost", "fail", lambda t: (t.steady(1, 5), t.lost(5, 6, "empty"))),
     ("no-request-lost", "unknown", lambda t: t.started(5)),
     ("no-request-lost", "pass", lambda t: (t.lost(105, 106, "empty"), t.fault(0, "freeze", 100, 110, hit=("node-1",)))),
+    ("no-request-lost", "pass", lambda t: t.error(1, 2)),
+    (
+        "no-request-lost",
+        "pass",
+        lambda t: (
+            t.ok(1, 2),
+            t.error(1, 2),
+            t.lost(105, 106, "empty"),
+            t.fault(0, "freeze", 100, 110, hit=("node-1",)),
+        ),
+    ),
     ("no-probe-cut", "not-exercised", lambda t: t.steady(1, 5)),
     ("no-probe-cut", "pass", lambda t: (t.ok(1, 2, source="probe"), t.lost(1, 61, "hung", source="probe"))),
     ("no-probe-cut", "fail", lambda t: t.lost(1, 2, "truncated", source="probe")),
     ("accounting", "not-exercised", lambda t: t.end(1)),
     ("accounting", "pass", lambda t: (t.started(1), t.lost(1, 2, "hung"))),
     ("accounting", "fail", lambda t: (t.ok(1, 2), t.add(*[r for r in t.records() if r.t == 2]))),
+    ("accounting", "fail", lambda t: (t.started(1), t.add(*t.records()))),
     ("baseline-clean", "not-exercised", lambda t: t.steady(1, 5)),
     ("baseline-clean", "pass", lambda t: (t.phase(0, "baseline"), t.steady(1, 5))),
     ("baseline-clean", "fail", lambda t: (t.phase(0, "baseline"), t.steady(1, 5), t.lost(1, 2, "empty"))),
@@ -100,14 +129,37 @@ CASES: list[tuple[str, Status, Build]] = [
     ("every-kind-struck", "fail", lambda t: t.add(t.change(0, "freeze", "skipped", 100))),
     ("every-kind-struck", "fail", lambda t: t.add(t.change(0, "freeze", "ineffective", 100))),
     ("every-kind-struck", "unknown", lambda t: t.end(1)),
+    (
+        "every-kind-struck",
+        "fail",
+        lambda t: t.add(t.change(0, "freeze", "skipped", 100), t.change(1, "freeze", "ineffective", 200)),
+    ),
+    (
+        "every-kind-struck",
+        "fail",
+        lambda t: (
+            t.add(t.change(0, "freeze", "skipped", 100)),
+            t.fault(1, "freeze", 200, 210),
+            t.add(t.change(1, "freeze", "invalid", 211)),
+        ),
+    ),
     ("exposure", "not-exercised", lambda t: t.steady(1, 5)),
+    ("exposure", "not-exercised", lambda t: t.fault(0, "freeze", 100, 110)),
     ("exposure", "unknown", lambda t: (t.fault(0, "freeze", 100, 110), [t.ok(99, 101) for _ in range(4)])),
     ("exposure", "pass", lambda t: (t.fault(0, "freeze", 100, 110), [t.ok(99, 101) for _ in range(5)])),
     ("recovered", "not-exercised", lambda t: t.steady(1, 5)),
     ("recovered", "pass", runner_kill),
     ("recovered", "fail", lambda t: (t.fault(0, "freeze", 100, 110), t.error(101, 102), t.end(351))),
     ("recovered", "unknown", lambda t: (t.fault(0, "freeze", 100, 110), t.error(101, 102), t.end(120))),
+    ("recovered", "pass", lambda t: cut_short(t, 5)),
     ("time-to-serve", "not-exercised", runner_kill),
+    ("time-to-serve", "not-exercised", lambda t: (t.fault(0, "freeze", 100, 110), t.steady(100, 140), t.end(200))),
+    ("time-to-serve", "not-exercised", lambda t: cut_short(t, 5)),
+    ("time-to-serve", "fail", lambda t: cut_short(t, 21)),
+    ("time-to-serve", "not-exercised", lambda t: cut_short(t, 21, error_s=1.5)),
+    ("time-to-serve", "unknown", lambda t: late(t, 129.0, error_s=1.5)),
+    ("time-to-serve", "unknown", lambda t: late(t, 131.0, error_s=1.0)),
+    ("time-to-serve", "pass", lambda t: late(t, 129.0, error_s=0.5)),
     ("time-to-serve", "pass", lambda t: late(t, 129.0)),
     ("time-to-serve", "unknown", lambda t: late(t, 130.3)),
     ("time-to-serve", "fail", lambda t: late(t, 131.0)),
@@ -131,6 +183,8 @@ CASES: list[tuple[str, Status, Build]] = [
         "not-exercised",
         lambda t: vanished_after_unwedging(t, "node-1", "node-2"),
     ),
+    ("deployments-outlive-master", "fail", lambda t: vanished_after_unwedging(t, "node-1", "node-2", t=500)),
+    ("deployments-outlive-master", "fail", lambda t: vanished_after_unwedging(t, "node-1", "node-2", t=90)),
     ("run-finished", "unknown", lambda t: t.steady(1, 5)),
     ("run-finished", "pass", lambda t: t.end(1)),
     ("run-finished", "unknown", lambda t: t.add(RunEnded(t=5, reason="aborted", detail="a fault could not be healed"))),
@@ -144,6 +198,8 @@ CASES: list[tuple[str, Status, Build]] = [
         "unknown",
         lambda t: ([t.own(float(s), lag_s=float(s == 121) * 1.1) for s in range(1, 200)], t.lost(1, 120.5, "hung")),
     ),
+    ("controller-sound", "pass", lambda t: stalled(t, requests=1000)),
+    ("controller-sound", "unknown", lambda t: stalled(t, requests=150)),
     ("journal-sound", "pass", lambda t: t.end(1)),
 ]
 
@@ -166,6 +222,101 @@ def test_broken_lines_make_the_journal_unsound() -> None:
     analysis.notes.broken.append(BrokenLine("journal.jsonl", 7, "no JSON"))
     check = next(check for check in verdict_of(analysis).checks if check.name == "journal-sound")
     assert (check.status, check.evidence) == ("unknown", ("journal.jsonl:7: no JSON",))
+
+
+def told(name: str, tape: Tape) -> tuple[str, tuple[str, ...]]:
+    """What a check says, and its evidence."""
+    return next((check.summary, check.evidence) for check in verdict_of(tape.analyse()).checks if check.name == name)
+
+
+def test_a_plan_without_faults_has_none_due() -> None:
+    assert status_of("every-kind-struck", Tape(**plan(kinds={}), schedule=[], expected_faults=0)) == "not-exercised"
+
+
+def test_bounds_are_for_the_kinds_that_have_one() -> None:
+    bounds = {"freeze": {"time_to_serve": 20.0}, "runner-kill": {}}
+    tape = Tape(**plan(kinds=bounds))
+    runner_kill(tape)
+    assert told("time-to-serve", tape)[0] == "no model was affected by a fault with a bound"
+    assert told("time-to-serve", Tape(**plan(kinds={})))[0] == "the plan sets no bound"
+    tape = Tape(**plan())
+    late(tape, 120.0)
+    assert told("time-to-serve", tape)[0] == "all 1 within their bounds"
+    tape = Tape(**plan())
+    tape.fault(1, "freeze", 80, 85, hit=("node-3",))
+    tape.error(81, 82)
+    late(tape, 120.0)
+    assert told("time-to-serve", tape)[0] == "all 1 within their bounds; 1 of 2 cut short before their bounds"
+
+
+def test_every_group_of_requests_is_accounted_for() -> None:
+    analysis = Tape().analyse()
+    analysis.requests.by_model["m"].started += 1
+    analysis.requests.by_entry["e"].started += 2
+    check = next(check for check in verdict_of(analysis).checks if check.name == "accounting")
+    assert [line.split(":")[0] for line in check.evidence] == ["model m", "entry e"]
+
+
+def test_a_request_that_is_started_twice_is_told() -> None:
+    tape = Tape()
+    tape.started(1)
+    tape.add(*tape.records())
+    assert "1 starts of a request that was in flight already" in told("accounting", tape)[1]
+
+
+def test_a_lost_request_is_told_with_its_fault() -> None:
+    tape = Tape()
+    tape.lost(5, 6, "empty")
+    assert told("no-request-lost", tape)[1] == ("r0: empty, lab/tiny-a through node-1 at 5.0 s, no fault near",)
+    tape.fault(3, "freeze", 5.5, 7, hit=("node-3",))
+    assert told("no-request-lost", tape)[1] == ("r0: empty, lab/tiny-a through node-1 at 5.0 s, fault 3",)
+
+
+def test_a_fault_is_told_with_its_strike_and_what_became_of_it() -> None:
+    tape = Tape()
+    tape.add(tape.change(1, "freeze", "ineffective", 200, reason="nothing stood still"))
+    assert told("faults-effective", tape)[1] == (
+        "fault 1 (freeze, somewhere) never struck, ineffective: nothing stood still",
+    )
+    tape = Tape()
+    tape.fault(0, "freeze", 100, None)
+    assert told("faults-healed", tape)[1] == ("fault 0 (freeze, somewhere) struck at 100.0 s, struck",)
+
+
+def test_how_the_run_ended_is_told() -> None:
+    tape = Tape()
+    tape.add(RunEnded(t=5, reason="failed", detail="KeyError"))
+    assert told("run-finished", tape)[0] == "the run failed at 5.0 s: KeyError"
+    tape = Tape()
+    tape.add(RunEnded(t=5, reason="interrupted"))
+    assert told("run-finished", tape)[0] == "the run was interrupted at 5.0 s"
+
+
+def test_how_much_of_the_journal_was_read_is_told() -> None:
+    def said(*, lines: int, torn: bool) -> str:
+        analysis = Tape().analyse()
+        analysis.notes.lines, analysis.notes.torn = lines, torn
+        return next(check.summary for check in verdict_of(analysis).checks if check.name == "journal-sound")
+
+    assert said(lines=7, torn=False) == "7 lines read"
+    assert said(lines=7, torn=True) == "7 lines read, its last line is torn"
+    assert said(lines=0, torn=False) == "read"
+
+
+def test_what_was_cut_short_is_told() -> None:
+    tape = Tape(**plan())
+    cut_short(tape, 5)
+    assert told("recovered", tape)[0] == "every model served again after every fault (1 cut short)"
+    tape = Tape()
+    runner_kill(tape)
+    assert told("recovered", tape)[0] == "every model served again after every fault"
+
+
+@pytest.mark.parametrize(("count", "last"), [(20, "line 19"), (21, "and 2 more"), (100, "and 81 more")])
+def test_evidence_is_at_most_twenty_lines(count: int, last: str) -> None:
+    lines = evidence([f"line {number}" for number in range(count)])
+    assert (len(lines), lines[18], lines[-1]) == (20, "line 18", last)
+    assert evidence(["one"]) == ("one",)
 
 
 def fixed(status: Status) -> Check:

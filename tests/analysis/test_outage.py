@@ -133,3 +133,34 @@ def test_silence_looks_at_the_edges_too() -> None:
 def test_resolution_is_the_largest_gap_between_attempts() -> None:
     assert resolution([ok(1, 2), bad(4, 5), ok(5, 6)], 0, 6) == 3
     assert resolution([], 0, 6) == 6
+
+
+def test_a_model_that_was_not_touched_is_watched_for_the_quiet_time_after_the_heal() -> None:
+    def watched(trials: list[Trial], until_t: float) -> tuple[float, float]:
+        found = outage(trials, strike_t=100, heal_t=105, until_t=until_t, quiet_s=15)
+        return found.silence_s, found.resolution_s
+
+    assert watched(steady(100, 110), 200) == (pytest.approx(120 - 109.2), 1.0)
+    assert watched([*steady(100, 110), ok(118, 118.2), ok(150, 150.2)], 200) == (pytest.approx(9.0), 9.0)
+    assert watched(steady(100, 110), 115) == (pytest.approx(115 - 109.2), 1.0)
+    assert watched([*steady(100, 104), ok(130, 131)], 200) == (pytest.approx(131 - 103.2), 25.0)
+
+
+def test_live_decision_counts_from_the_latest_failure() -> None:
+    trials = [bad(101, 101.1), *steady(110, 120), bad(119.5, 120), *steady(120, 150)]
+    assert not serves(trials, since_t=100, heal_t=105, now=134, quiet_s=15)
+    assert serves(trials, since_t=100, heal_t=105, now=135.3, quiet_s=15)
+
+
+def test_live_decision_takes_no_failure_for_a_success() -> None:
+    hung = [bad(106.5, 108, 107), bad(106.6, 125, 107)]
+    assert not serves([ok(106, 106.2), *hung], since_t=100, heal_t=105, now=130, quiet_s=15)
+
+
+def test_live_decision_needs_one_recent_success() -> None:
+    assert serves([ok(106, 106.2), ok(124, 124.2)], since_t=100, heal_t=105, now=130, quiet_s=15)
+    assert not serves([ok(104, 124.2)], since_t=100, heal_t=105, now=130, quiet_s=15)  # sent before the heal
+
+
+def test_resolution_is_not_told_from_what_was_not_asked_at_the_end() -> None:
+    assert resolution([ok(1, 2)], 0, 6) == 1

@@ -7,6 +7,7 @@ import pytest
 from rig.analysis.analyse import analyse
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.settings import settings_of
+from rig.journal.records import FaultKind
 from tests.analysis.generate import Shape, info_of, records_of
 from tests.analysis.tape import A, B, Tape
 
@@ -339,6 +340,20 @@ def test_failures_after_the_next_strike_are_not_the_first_faults_although_its_no
     assert {lost.id: lost.fault for lost in tape.analyse().requests.listed} == {name: 1}
 
 
+def test_failures_through_a_node_that_still_lags_are_its_faults_after_the_model_serves_again() -> None:
+    tape = Tape()
+    tape.view(99, "node-2", "event_index", 500)
+    tape.fault(0, "node-crash", 100, 110, hit=("node-1",))
+    tape.error(101, 101.1, entry="node-2")
+    tape.view(111, "node-1", "event_index", 3)
+    tape.steady(111, 300, entry="node-2")
+    lagging = tape.lost(150, 152, "empty")
+    tape.view(160, "node-1", "event_index", 900)
+    later = tape.lost(170, 172, "empty")
+    tape.end(300)
+    assert {lost.id: lost.fault for lost in tape.analyse().requests.listed} == {lagging: 0, later: None}
+
+
 def test_a_request_that_hung_since_the_fault_before_does_not_touch_the_next() -> None:
     tape = Tape()
     tape.steady(80, 100)
@@ -352,6 +367,247 @@ def test_a_request_that_hung_since_the_fault_before_does_not_touch_the_next() ->
     analysis = tape.analyse()
     assert {r.fault: r.recovery_class for r in analysis.recoveries} == {0: "unknown", 1: "unaffected"}
     assert {lost.id: lost.fault for lost in analysis.requests.listed} == {name: 0}
+
+
+def test_only_what_the_fault_stopped_counts_when_the_next_one_strikes_after_its_recovery() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.error(101, 101.1)
+    tape.steady(112, 200)
+    tape.fault(1, "runner-kill", 200, 200)
+    tape.lost(195, 319, "hung", last_progress_t=199.8)
+    tape.steady(206, 400)
+    tape.end(400)
+    assert tape.recovery(0).failures == 1
+
+
+def test_an_answer_that_was_cut_in_the_middle_was_not_stopped_by_the_next_fault() -> None:
+    tape = Tape()
+    tape.steady(80, 200)
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.lost(140, 150, "truncated", last_progress_t=149)
+    tape.fault(1, "runner-kill", 200, 200)
+    tape.steady(206, 400)
+    tape.end(400)
+    assert (tape.recovery(0).failures, tape.recovery(0).affected) == (1, True)
+
+
+def test_what_was_not_affected_had_no_outage() -> None:
+    tape = Tape()
+    tape.steady(80, 200)
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.lost(150, 180, "hung", source="probe")  # waited in a queue of the rig's making
+    tape.end(200)
+    assert (tape.recovery().recovery_class, tape.recovery().outage_s) == ("unaffected", 0.0)
+    assert [lost.fault for lost in tape.analyse().probes.listed] == [None]
+
+
+def test_an_outage_may_be_shorter_than_a_second() -> None:
+    tape = Tape()
+    tape.fault(0, "runner-kill", 100, 100)
+    tape.error(100, 100.1)
+    tape.ok(100.1, 100.3)
+    tape.steady(101, 200)
+    tape.end(200)
+    assert tape.recovery().outage_s == pytest.approx(0.3)
+
+
+def test_late_in_a_run_the_last_minute_is_as_short() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 1000, 1010, hit=("node-3",))
+    tape.error(1001, 1002)
+    tape.end(1020)
+    assert tape.recovery().recovery_class == "censored"
+
+
+def test_a_fault_that_strikes_before_the_heal_leaves_no_time_to_watch() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, 130, hit=("node-3",))
+    tape.error(101, 102)
+    tape.fault(1, "runner-kill", 120, 120)
+    tape.steady(131, 200)
+    tape.end(200)
+    assert tape.recovery(0).at_least_s == 0.0
+
+
+@pytest.mark.parametrize(("kind", "error_s"), [("freeze", 1.0), ("runner-kill", 0.5)])
+def test_the_clocks_of_strike_and_heal_add_up(kind: FaultKind, error_s: float) -> None:
+    tape = Tape()
+    tape.fault(0, kind, 100, 110, hit=("node-3",), error_s=0.5)
+    tape.error(101, 102)
+    tape.steady(112, 200)
+    tape.end(200)
+    assert tape.recovery().error_s == error_s
+
+
+def test_several_nodes_restarted_by_the_rig_are_one_intervention() -> None:
+    tape = Tape()
+    tape.fault(0, "runner-kill", 100, 100)
+    tape.error(101, 101.1)
+    tape.error(340, 340.1)
+    tape.unwedged(0, "node-2", 345, 350)
+    tape.unwedged(0, "node-3", 355, 360)
+    tape.ok(352, 353)
+    late = tape.lost(358, 359, "empty")
+    tape.error(361, 361.1)
+    tape.steady(365, 500)
+    tape.end(500)
+    found = tape.recovery()
+    assert (found.until_t, found.at_least_s) == (345, 245)
+    assert found.unwedge_cost_s == pytest.approx(365.2 - 345)
+    assert {lost.id: lost.fault for lost in tape.analyse().requests.listed} == {late: 0}
+
+
+def test_an_instance_that_was_replaced_after_the_recovery_survived_the_fault() -> None:
+    tape = Tape()
+    tape.instances(1, {"i": (A, "id-a")})
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.error(101, 102)
+    tape.steady(112, 200)
+    tape.instances(160, {"j": (A, "id-a")})
+    tape.end(200)
+    assert tape.recovery().recovery_class == "survived"
+
+
+def test_an_instance_on_a_frozen_node_may_have_survived() -> None:
+    tape = Tape()
+    tape.view(1, "node-3", "node_id", "id-a")
+    tape.instances(1, {"i": (A, "id-a")})
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.error(101, 102)
+    tape.steady(112, 200)
+    tape.end(200)
+    assert tape.recovery().recovery_class == "survived"
+
+
+def test_who_served_is_asked_of_the_quiet_time_alone() -> None:
+    tape = Tape()
+    tape.instances(1, {"i": (A, "id-a")})
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.error(101, 102)
+    tape.steady(112, 200)
+    tape.ok(150, 150.1, response_id="late")
+    tape.served(151, "late", "j")
+    tape.end(200)
+    assert (tape.recovery().recovery_class, tape.recovery().instance_after) == ("survived", "i")
+
+
+def test_what_did_not_recover_with_another_instance_counts_as_replaced() -> None:
+    tape = Tape()
+    tape.instances(1, {"i": (A, "id-a")})
+    tape.fault(0, "runner-kill", 100, 100)
+    tape.error(101, 102)
+    tape.instances(120, {"j": (A, "id-a")})
+    tape.end(400)
+    assert (tape.recovery().recovery_class, tape.recovery().group) == ("not recovered", "replaced")
+
+
+def test_failures_are_the_faults_until_the_last_of_its_nodes_has_caught_up() -> None:
+    tape = Tape()
+    tape.view(99, "node-3", "event_index", 500)
+    tape.fault(0, "node-crash", 100, 110, hit=("node-1", "node-2"))
+    tape.steady(80, 300, entry="node-3")
+    tape.view(150, "node-2", "event_index", 600)
+    tape.view(160, "node-1", "event_index", 700)
+    lagging = tape.lost(155, 156, "empty")
+    tape.end(300)
+    assert {lost.id: lost.fault for lost in tape.analyse().requests.listed} == {lagging: 0}
+
+
+def decided(tape: Tape, by_t: float) -> list[int]:
+    return [recovery.fault for recovery in tape.tracker(by_t).recoveries]
+
+
+def two_faults() -> Tape:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.error(101, 102)
+    tape.steady(112, 400)
+    tape.fault(1, "freeze", 200, 210, hit=("node-3",))
+    return tape
+
+
+def test_a_recovery_is_decided_when_the_next_fault_is_over() -> None:
+    assert [decided(two_faults(), t) for t in (150, 205, 215, 390)] == [[], [], [0], [0]]
+
+
+def test_a_recovery_waits_for_what_was_in_flight_at_the_next_strike() -> None:
+    tape = two_faults()
+    tape.started(205)
+    assert decided(tape, 215) == [0]
+    tape.started(199)
+    assert decided(tape, 215) == []
+    tape.started(195, B)
+    assert decided(two_faults(), 215) == [0]
+
+
+def test_a_recovery_waits_for_those_before_it() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, None, hit=("node-3",))
+    tape.fault(1, "freeze", 200, 210, hit=("node-3",))
+    tape.fault(2, "freeze", 300, 310, hit=("node-3",))
+    assert decided(tape, 350) == []
+    tape.end(400)
+    assert [recovery.fault for recovery in tape.analyse().recoveries] == [0, 1, 2]
+
+
+def test_a_strike_that_is_written_twice_is_one() -> None:
+    tape = two_faults()
+    tape.add(tape.change(0, "freeze", "struck", 100, hit=("node-3",), late_s=0.3))
+    tape.end(400)
+    assert [recovery.fault for recovery in tape.analyse().recoveries] == [0, 1]
+
+
+def test_a_failure_is_of_the_first_strike_however_late_that_was_written() -> None:
+    tape = Tape()
+    tape.fault(1, "freeze", 90, 104, hit=("node-3",), late_s=20)
+    tape.fault(0, "runner-kill", 100, 100)
+    name = tape.lost(85, 130, "hung", last_progress_t=92)
+    tape.steady(140, 300)
+    tape.end(300)
+    assert {lost.id: lost.fault for lost in tape.analyse().requests.listed} == {name: 1}
+
+
+def test_live_decision_looks_no_more_than_thirty_times_in_the_quiet_time() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.error(101, 101.1)
+    tape.steady(112, 140)
+    tape.fault(1, "runner-kill", 111, None)  # of which more is to come
+    tracker = tape.tracker(139)
+    assert tracker.recovered(0, 127.1) is None
+    assert tracker.recovered(0, 127.3) is None  # it looked a moment ago
+    assert tracker.recovered(0, 127.7) is True
+    assert tracker.recovered(1, 127.8) is True  # another one
+    tracker = tape.tracker(139)
+    assert tracker.recovered(0, 127.1) is None
+    assert tracker.recovered(0, 126.0) is None  # a clock that was set back stops nothing
+    assert tracker.recovered(0, 127.3) is True
+
+
+def test_live_decision_before_the_quiet_time_can_be_over_is_no_look() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    tape.steady(99, 140)
+    tracker = tape.tracker(139)
+    assert tracker.recovered(0, 124.9) is None
+    assert tracker.recovered(0, 125.1) is True
+
+
+def test_live_decision_for_what_was_never_healed_counts_from_the_end_of_its_story() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, None, hit=("node-3",))
+    tape.add(tape.change(0, "freeze", "unhealed", 130, hit=("node-3",)))
+    tape.steady(99, 200)
+    assert tape.tracker(199).recovered(0, 144.9) is None
+    assert tape.tracker(199).recovered(0, 145.1) is True
+
+
+def test_live_decision_without_a_heal_waits_for_the_hold() -> None:
+    tape = Tape()
+    tape.add(tape.change(0, "freeze", "struck", 100, hit=("node-3",), hold_s=50))
+    assert tape.tracker(200).recovered(0, 389.9) is None
+    assert tape.tracker(200).recovered(0, 390) is False
 
 
 def test_live_decision_follows_the_journal() -> None:

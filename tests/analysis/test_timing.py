@@ -135,6 +135,7 @@ def sent(late_s: float, share: float) -> Callable[[Tape], object]:
 CASES: list[tuple[str, Status, Callable[[Tape], object]]] = [
     ("load-on-time", "pass", sent(0.004, 1.0)),
     ("load-on-time", "unknown", sent(0.02, 0.02)),
+    ("load-on-time", "not-exercised", lambda t: t.end(1)),
     ("load-on-time", "pass", sent(2.0, 0.005)),  # the 99th percentile decides: one in 200 is none
 ]
 
@@ -153,5 +154,6 @@ def test_a_closed_loop_has_no_time_to_be_late_for() -> None:
     analysis = tape.analyse()
     check = next(check for check in verdict_of(analysis).checks if check.name == "load-on-time")
     assert check.status == "not-exercised"
+    assert check.summary == "a closed loop sends when the answer before has come"
     reported = report_json(analysis, verdict_of(analysis))
     assert (reported["sent_late"], reported["latency_from_start"]) == (None, None)

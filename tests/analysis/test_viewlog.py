@@ -151,3 +151,152 @@ def test_a_reason_seen_just_before_its_instance_is_seen_to_be_gone_breaks_nothin
         views.feed(record)
     story = tell(views.chronicles([], 1.0, 100.0)[-1], [], 5.0)
     assert [judged.held for judged in refusing.reason_once(story, Rules()) if "is there" in judged.line] == told
+
+
+def view(t: float, node: str, facet: Any, value: Any, since_t: float | None = 0.0) -> ViewChanged:
+    """Told by two polls a fifth of a second apart, unless it was the first."""
+    return ViewChanged(t=t, node=node, facet=facet, since_t=None if since_t is None else t - 0.2, value=value)
+
+
+def chronicles(*records: AnyRecord, without: bool = False, end_t: float = 100.0) -> list[Chronicle]:
+    reigns = Reigns()
+    views = ViewLogs(reigns)
+    for record in records:
+        reigns.feed(record)
+        views.feed(record)
+    return views.chronicles(reigns.all if without else [], 1.0, end_t)
+
+
+def told(*records: AnyRecord) -> list[tuple[str, dict[str, Any]]]:
+    """What happened under the only reign, after what it began with."""
+    (chronicle,) = chronicles(master(10.0, "a"), *records)
+    assert chronicle.entries[0].name == "StateCarried"
+    return [(entry.name, entry.data) for entry in chronicle.entries[1:]]
+
+
+def test_nodes_and_links_that_come_and_go() -> None:
+    nodes = [view(20.0, "a", "nodes", ["x", "y"]), view(30.0, "a", "nodes", ["y", "z"])]
+    assert told(*nodes) == [
+        ("NodeReported", {"node": "x"}),
+        ("NodeReported", {"node": "y"}),
+        ("NodeTimedOut", {"node": "x"}),
+        ("NodeReported", {"node": "z"}),
+    ]
+    links = [view(20.0, "a", "links", [["x", "y"]]), view(30.0, "a", "links", [["y", "x"]])]
+    assert told(*links)[1:] == [
+        ("TopologyEdgeDeleted", {"link": "('x', 'y')"}),
+        ("TopologyEdgeCreated", {"link": "('y', 'x')"}),
+    ]
+    assert told(view(20.0, "a", "nodes", ["x"]), view(30.0, "a", "nodes", None))[1:] == [
+        ("NodeTimedOut", {"node": "x"})
+    ]
+
+
+def test_runners_between_ready_and_running_are_ready() -> None:
+    assert told(
+        view(20.0, "a", "runners", {"r": "RunnerLoading", "q": "RunnerReady"}),
+        view(30.0, "a", "runners", {"r": "RunnerReady", "q": "RunnerRunning"}),
+        view(40.0, "a", "runners", {"r": "RunnerRunning", "q": "RunnerReady"}),
+    ) == [
+        ("RunnerStatusUpdated", {"runner": "r", "status": "RunnerLoading"}),
+        ("RunnerStatusUpdated", {"runner": "q", "status": "RunnerReady"}),
+        ("RunnerStatusUpdated", {"runner": "r", "status": "RunnerReady"}),
+    ]
+
+
+def test_deployments_with_their_placements_and_reasons() -> None:
+    new = {"model": "m", "instance": None, "error": None}
+    made = ("DeploymentCreated", {"deployment": "d", **new})
+    assert told(
+        view(20.0, "a", "deployments", {"d": new}),
+        view(30.0, "a", "deployments", {"d": new | {"error": "no memory"}}),
+        view(35.0, "a", "deployments", {"d": new | {"error": "no memory", "status": "x"}}),
+        view(40.0, "a", "deployments", {"d": new | {"instance": "i"}}),
+        view(45.0, "a", "deployments", {"d": new | {"instance": "i", "status": "x"}}),
+        view(50.0, "a", "deployments", {"d": new}),
+        view(60.0, "a", "deployments", {}),
+    ) == [
+        made,
+        ("DeploymentPlacementFailed", {"deployment": "d", "error": "no memory"}),
+        ("DeploymentPlaced", {"deployment": "d", "instance": "i"}),
+        ("DeploymentDeleted", {"deployment": "d"}),
+    ]
+    assert [
+        name for name, _ in told(view(20.0, "a", "deployments", {"d": new | {"instance": "i", "error": "why"}}))
+    ] == [
+        "DeploymentCreated",
+        "DeploymentPlaced",
+        "DeploymentPlacementFailed",
+    ]
+
+
+def test_what_went_went_first() -> None:
+    first, then = instances(20.0, "a", 19.8, "old"), instances(30.0, "a", 29.8, "new")
+    assert told(first, then)[1:] == [
+        ("InstanceDeleted", {"instance": "old"}),
+        ("InstanceCreated", {"instance": "new", **INSTANCE}),
+    ]
+
+
+def test_other_facets_and_other_nodes_say_nothing() -> None:
+    assert chronicles(master(10.0, "a"), view(20.0, "a", "memory", {"x": 7}), view(20.0, "b", "nodes", ["x"])) == []
+
+
+def test_a_reign_begins_with_what_was_seen_last() -> None:
+    (chronicle,) = chronicles(
+        instances(5.0, "a", None, "old"),
+        view(6.0, "a", "runners", {"r-1": "RunnerRunning"}, None),
+        view(7.0, "b", "deployments", {"d": {}}, None),
+        master(10.0, "a"),
+        view(30.0, "a", "runners", {"r-1": "RunnerFailed"}),
+    )
+    first, second = chronicle.entries
+    assert first.data == {
+        "instances": {"old": INSTANCE},
+        "deployments": {},
+        "runners": {"r-1": "RunnerReady"},
+        "doubtful": [],
+    }
+    assert (first.span, second.span) == (Span(9.8, 10.2), Span(29.8, 30.0))
+    assert (first.order, second.order, chronicle.end.order) == (0, 1, 2)
+
+
+def test_each_reign_has_its_own_account_unless_its_log_was_read() -> None:
+    denied = MasterSeen(t=40.0, node="a", is_master=False, source="log", at_t=40.0)
+    records = [
+        master(10.0, "a"),
+        master(11.0, "b"),
+        view(20.0, "a", "nodes", ["x"]),
+        view(21.0, "b", "nodes", ["x"]),
+        view(22.0, "a", "nodes", ["x", "y"]),
+        denied,
+        view(45.0, "a", "nodes", ["x"]),
+        master(50.0, "a"),
+        view(60.0, "a", "nodes", []),
+    ]
+    found = chronicles(*records)
+    assert [(one.session, len(one.entries)) for one in found] == [
+        ("a at 10.0 s", 3),
+        ("b at 11.0 s", 2),
+        ("a at 50.0 s", 2),
+    ]
+    assert [entry.name for entry in found[2].entries] == ["StateCarried", "NodeTimedOut"]
+    assert chronicles(*records, without=True) == []
+
+
+def test_nothing_changed_up_to_the_last_poll_that_was_answered() -> None:
+    change, poll = view(20.0, "a", "nodes", ["x"]), view(70.0, "a", "event_index", 7)
+    assert chronicles(master(10.0, "a"), change)[0].end.span == Span(20.0, 100.0)
+    assert chronicles(master(10.0, "a"), change, poll)[0].end.span == Span(69.8, 100.0)
+    denied = MasterSeen(t=40.0, node="a", is_master=False, source="log", at_t=40.0)
+    assert chronicles(master(10.0, "a"), change, denied, poll)[0].end.span == Span(40.0, 40.0)
+    assert chronicles(master(10.0, "a"), change, view(30.0, "a", "event_index", 7, None))[0].end.span.after_t == 20.0
+    early = MasterSeen(t=21.0, node="a", is_master=False, source="log", at_t=19.9)
+    assert chronicles(master(10.0, "a"), change, early)[0].end.span == Span(20.0, 20.0)
+
+
+def test_an_instance_seen_while_the_claim_was_not_sure_is_made_under_it() -> None:
+    """Its making may have been before the reign or in it: only what was surely there before is taken over."""
+    assert [name for name, _ in told(instances(10.1, "b", 9.9, "i"), instances(20.0, "a", 19.8, "i"))] == [
+        "InstanceCreated"
+    ]

@@ -8,7 +8,6 @@ docstrings, annotations, what only words an evidence line.
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -49,16 +48,19 @@ class Mutant:
     source: str
 
 
-def mutants_of(source: str) -> Iterator[Mutant]:
-    """All mutants of a module, in the order of its text."""
+def count_of(source: str) -> int:
+    """How many mutants a module has."""
+    return sum(1 for _ in _sites(ast.parse(source)))
+
+
+def mutant_of(source: str, number: int) -> Mutant:
+    """One of them; they are numbered in the order of the module's text."""
     tree = ast.parse(source)
-    sites = list(_sites(tree))
-    for number, (path, function, change) in enumerate(sites):
-        mutated = copy.deepcopy(tree)
-        node = _at(mutated, path)
-        line = getattr(node, "lineno", 0)
-        what = _apply(mutated, path, node, change)
-        yield Mutant(number, line, function, what, ast.unparse(ast.fix_missing_locations(mutated)))
+    path, function, change = list(_sites(tree))[number]
+    node = _at(tree, path)
+    line = getattr(node, "lineno", 0)
+    what = _apply(tree, path, node, change)
+    return Mutant(number, line, function, what, ast.unparse(ast.fix_missing_locations(tree)))
 
 
 Path = tuple[tuple[str, int | None], ...]

@@ -1,4 +1,4 @@
-"""One mutant against its tests: `python -m tests.mutation.one MODULE NUMBER`. Exit 0: it survived, 1: it was killed.
+"""One mutant against its tests, in a process of its own.
 
 The mutated module takes the place of the real one at import; nothing on the disk changes.
 """
@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 import pytest
 
-from tests.mutation.mutants import mutants_of
+PACKAGE: Final = "rig.analysis"
+SLOW: Final = ("every_prefix", "memory_of", "live_decision_agrees")
+"""Tests that take long and look at what others look at as well; they come last."""
 
 
 class Swap(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -37,13 +40,20 @@ class Swap(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self._source, self._path, "exec"), module.__dict__)
 
 
-def main(module: str, number: int, tests: list[str]) -> int:
-    path = Path(*module.split(".")).with_suffix(".py")
-    mutant = next(one for one in mutants_of(path.read_text()) if one.number == number)
-    sys.meta_path.insert(0, Swap(module, mutant.source, str(path)))
-    status = pytest.main(["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", *tests])
-    return 0 if status == 0 else 1
+class SlowLast:
+    @pytest.hookimpl
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: any(name in item.name for name in SLOW))
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), sys.argv[3:]))
+def play(module: str, source: str, path: str, tests: str) -> None:
+    """Ends the process: status 0 says that the mutant survived, 1 that a test found it. Says nothing."""
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    if any(name.startswith(PACKAGE) for name in sys.modules):
+        sys.exit(2)  # what is loaded already cannot be swapped
+    sys.meta_path.insert(0, Swap(module, source, path))
+    options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", tests]
+    status = pytest.main(options, plugins=[SlowLast()])
+    sys.exit(0 if status == 0 else 1)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from rig.analysis.analyse import Analysis
-from rig.analysis.checks.check import Answer, Check, Status, evidence
+from rig.analysis.checks.check import Answer, Check, evidence
 from rig.analysis.decision import Recovery
+
+Fared: TypeAlias = Literal["pass", "fail", "unknown", "cut short"]
 
 
 def recovered(analysis: Analysis) -> Answer:
@@ -24,31 +28,36 @@ def recovered(analysis: Analysis) -> Answer:
 
 
 def time_to_serve(analysis: Analysis) -> Answer:
-    """From intervals: it fails when even the earliest possible moment was too late."""
+    """From intervals: it fails when even the earliest possible moment was too late.
+
+    What another fault or the end of the run cut short before its bound was neither late nor in time.
+    """
     bounds = analysis.settings.bounds
     judged = [recovery for recovery in analysis.recoveries if recovery.fault_kind in bounds and recovery.affected]
     if not bounds:
         return Answer("not-exercised", "the plan sets no bound")
     if not judged:
         return Answer("not-exercised", "no model was affected by a fault with a bound")
-    found: dict[Status, list[str]] = {"fail": [], "unknown": []}
+    found: dict[Fared, list[str]] = {"pass": [], "fail": [], "unknown": [], "cut short": []}
     for recovery in judged:
-        status, line = _within(recovery, bounds[recovery.fault_kind])
-        if status in found:
-            found[status].append(line)
+        fared, line = _within(recovery, bounds[recovery.fault_kind])
+        found[fared].append(line)
     if found["fail"]:
         return Answer("fail", f"{len(found['fail'])} of {len(judged)} took too long", evidence(found["fail"]))
     if found["unknown"]:
         return Answer("unknown", "some were too close to tell", evidence(found["unknown"]))
-    return Answer("pass", f"all {len(judged)} within their bounds")
+    cut = f"{len(found['cut short'])} of {len(judged)} cut short before their bounds"
+    if not found["pass"]:
+        return Answer("not-exercised", cut)
+    return Answer("pass", f"all {len(found['pass'])} within their bounds" + (f"; {cut}" if found["cut short"] else ""))
 
 
-def _within(recovery: Recovery, bound_s: float) -> tuple[Status, str]:
+def _within(recovery: Recovery, bound_s: float) -> tuple[Fared, str]:
     name, took_s = _name(recovery), recovery.time_to_serve_s
     if took_s is None:
         line = f"{name}: over {recovery.at_least_s:.1f} s, bound {bound_s:.1f} s"
         over = recovery.at_least_s - recovery.error_s > bound_s or recovery.recovery_class == "not recovered"
-        return ("fail" if over else "pass"), line
+        return ("fail" if over else "cut short"), line
     line = f"{name}: {took_s:.1f} s, bound {bound_s:.1f} s (resolution {recovery.resolution_s:.2f} s)"
     if took_s - recovery.resolution_s - recovery.error_s > bound_s:
         return "fail", line

@@ -16,7 +16,7 @@ def no_request_lost(analysis: Analysis) -> Answer:
     if total.lost_not_own_node:
         said = f"{total.lost_not_own_node} of {total.started} requests got neither a result nor an error"
         return Answer("fail", said, evidence([describe(lost) for lost in analysis.requests.listed]))
-    if total.completed + total.error + total.lost == 0:
+    if not (total.completed or total.error or total.lost):
         return Answer("unknown", f"none of {total.started} requests came to an end")
     return Answer("pass", f"none of {total.started} (own node faulted: {total.lost_own_node} lost)")
 

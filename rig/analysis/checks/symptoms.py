@@ -116,11 +116,11 @@ def _dead(recovery: Recovery) -> str:
 
 
 def catches_up(analysis: Analysis) -> Answer:
-    settings, rejoins = analysis.settings, analysis.rejoins
+    rejoins, pace = analysis.rejoins, analysis.settings.pace
     if not any(rejoins.values()):
         return Answer("not-exercised", "no node was restarted")
-    long = too_long(rejoins, settings.pace, settings.settle_s, analysis.end_t)
-    grown = growing(rejoins, settings.pace, analysis.end_t)
+    long = too_long(rejoins, pace, analysis.end_t)
+    grown = growing(rejoins, pace, analysis.end_t)
     lines = [*long, *([grown] if grown else [])]
     if lines:
         return Answer("fail", "restarted nodes show an old state for too long", evidence(lines))

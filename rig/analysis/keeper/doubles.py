@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from rig.analysis.context import Context
+from rig.analysis.firsts import Firsts
 from rig.journal.records import AnyRecord, ApiCall, ViewChanged
 
 MAX_KEPT: Final = 50
@@ -29,7 +30,7 @@ class InstanceWatch:
     def __init__(self, context: Context) -> None:
         self._context = context
         self.judged = 0  # changes of the master's view that could be judged
-        self._found: list[Double] = []
+        self._found: list[Double] = Firsts(MAX_KEPT)
         self._by_hand: set[str] = set()
         self._deployed: set[str] = set()
 
@@ -45,20 +46,26 @@ class InstanceWatch:
         if not isinstance(record, ViewChanged) or not isinstance(record.value, dict):
             return
         value = cast("dict[str, Any]", record.value)
-        models = [str(cast("dict[str, Any]", item).get("model")) for item in value.values() if isinstance(item, dict)]
+        model_of = {
+            name: str(cast("dict[str, Any]", item).get("model"))
+            for name, item in value.items()
+            if isinstance(item, dict)
+        }
         if record.facet == "deployments":
-            self._deployed.update(models)
-        if record.facet == "instances" and self._may_judge(record):
+            self._deployed.update(model_of.values())
+        if record.facet == "instances" and record.since_t is not None and self._may_judge(record.since_t, record):
             self.judged += 1
-            for model, count in Counter(models).items():
-                if count > 1 and model in self._deployed and len(self._found) < MAX_KEPT:
-                    names = tuple(name for name, item in value.items() if item.get("model") == model)
-                    since_t = record.t if record.since_t is None else record.since_t
-                    self._found.append(Double(record.node, model, names, since_t, record.t))
+            for model, count in Counter(model_of.values()).items():
+                if count > 1 and model in self._deployed:
+                    names = tuple(name for name, its in model_of.items() if its == model)
+                    self._found.append(Double(record.node, model, names, record.since_t, record.t))
 
-    def _may_judge(self, record: ViewChanged) -> bool:
+    def _may_judge(self, since_t: float, record: ViewChanged) -> bool:
         master = self._context.sightings.master()
-        if master is None or master.node != record.node or record.since_t is None:
-            return False
         caught_up = not self._context.windows.rejoins.open_at(record.node, record.t)
-        return caught_up and master.at_t + master.at_error_s < record.since_t
+        return (
+            caught_up
+            and master is not None
+            and master.node == record.node
+            and master.at_t + master.at_error_s < since_t
+        )

@@ -18,11 +18,6 @@ from rig.journal.records import AnyRecord, EventLogRead, EventSeen, ViewChanged
 
 MAX_ENTRIES: Final = 200_000
 MAX_POINTS: Final = 20_000  # of a node's event index, the latest; a session is read long before so many have passed
-MAX_LIVES: Final = 20_000
-_ON_ITS_WAY: Final = frozenset(
-    {"RunnerIdle", "RunnerConnecting", "RunnerConnected", "RunnerLoading", "RunnerLoaded", "RunnerWarmingUp"}
-)
-"""What a runner goes through before it is ready; many, and none of them decides anything."""
 
 
 @dataclass(slots=True)
@@ -34,14 +29,15 @@ class _Session:
     end_reports: dict[str, int] = field(default_factory=dict[str, int])
     end_t: float = 0.0
     indices: list[tuple[float, float, int]] = field(default_factory=list[tuple[float, float, int]])
+    cut: bool = False  # entries are missing: what is read later says nothing of how it ended
 
 
 @dataclass
 class EventLogs:
-    """A reducer over records, in their order. `dropped` entries were too many to keep."""
+    """A reducer over records, in their order. Of a session with more than `most` entries the rest is as if not read."""
 
     reigns: Reigns
-    dropped: int = 0
+    most: int = MAX_ENTRIES
     _sessions: dict[str, _Session] = field(default_factory=dict[str, _Session])
     _held: int = 0
     _indices: dict[str, deque[tuple[float, float, int]]] = field(
@@ -57,10 +53,7 @@ class EventLogs:
             case EventSeen():
                 self._take(record)
             case EventLogRead():
-                session = self._session(record.session, record.node, record.t)
-                session.count = max(session.count, record.count)
-                session.end_reports, session.end_t = record.reports, record.t
-                session.indices = list(self._indices.get(session.node, ()))
+                self._end(record)
             case ViewChanged(facet="event_index", since_t=None, value=int(value)):
                 self._first_index.setdefault(record.node, value)
             case ViewChanged(facet="event_index", since_t=float(since_t), value=int(value)):
@@ -79,40 +72,40 @@ class EventLogs:
         return [session.reign for session in self._sessions.values() if session.reign is not None and session.count]
 
     def _take(self, record: EventSeen) -> None:
-        if record.name == "RunnerStatusUpdated" and record.data.get("status") in _ON_ITS_WAY:
-            return
-        if self._held >= MAX_ENTRIES:
-            self.dropped += 1
-            return
         session = self._session(record.session, record.node, record.t)
-        if record.index not in session.entries:
-            session.entries[record.index] = record
-            self._held += 1
+        if record.index in session.entries:
+            return
+        if self._held >= self.most:
+            session.cut = True
+            return
+        session.entries[record.index] = record
+        self._held += 1
+
+    def _end(self, record: EventLogRead) -> None:
+        session = self._session(record.session, record.node, record.t)
+        if session.cut:
+            return
+        session.count = max(session.count, record.count)
+        session.end_reports, session.end_t = record.reports, record.t
+        session.indices = list(self._indices.get(session.node, ()))
 
     def _session(self, name: str, node: str, at_t: float) -> _Session:
         """Of several nodes that tell the same log, the master's own word counts."""
-        session = self._sessions.get(name)
-        reign = self.reigns.of(node, at_t)
-        if session is None:
-            session = self._sessions[name] = _Session(node, reign)
-        elif session.reign is None and reign is not None:
-            session.node, session.reign = node, reign
+        session = self._sessions.setdefault(name, _Session(node, None))
+        if session.reign is None:
+            session.node, session.reign = node, self.reigns.of(node, at_t)
         return session
 
     def _see(self, record: ViewChanged, listed: frozenset[str]) -> None:
         """The earliest sight of an instance in any list bounds its making from above; from below only the master's."""
-        before = self._listed.get(record.node)
+        before = self._listed.get(record.node, frozenset())
         self._listed[record.node] = listed
         reign = self.reigns.current(record.node)
-        surely = reign is not None and record.since_t is not None and reign.surely(record.since_t)
-        after_t = record.since_t if surely and record.since_t is not None else float("-inf")
-        for name in listed - (before or frozenset()):
-            known = self._created.get(name, Span())
-            if len(self._created) < MAX_LIVES:
-                self._created[name] = Span(max(known.after_t, after_t), min(known.by_t, record.t))
-        for name in (before or frozenset()) - listed:
-            if surely and len(self._deleted) < MAX_LIVES:
-                self._deleted[name] = Span(after_t, record.t)
+        change = None if reign is None else reign.change(record.since_t, record.t)
+        for name in listed - before:
+            self._created[name] = self._created.get(name, Span()).within(change or Span(by_t=record.t))
+        if change is not None:
+            self._deleted.update(dict.fromkeys(before - listed, change))
 
     def _chronicle(self, name: str, session: _Session, period_s: float) -> Chronicle:
         reign = session.reign

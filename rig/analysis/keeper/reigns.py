@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Final
 
 from rig.analysis.keeper.moments import Span
 from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, ViewChanged
 from rig.observe.masters import MasterTracker
-
-MAX_REIGNS: Final = 5000
 
 
 @dataclass(slots=True)
@@ -42,6 +39,10 @@ class Reign:
         """Whether it had surely begun by then, and had not ended."""
         return self.from_t + self.error_s < after_t <= self.to_t
 
+    def change(self, since_t: float | None, t: float) -> Span | None:
+        """When a change between two polls of its node happened; None where that may have been before this reign."""
+        return None if since_t is None or not self.surely(since_t) else Span(since_t, t)
+
 
 @dataclass
 class Reigns:
@@ -56,13 +57,15 @@ class Reigns:
         match record:
             case MasterSeen():
                 self._tracker.apply(record)
-                self._compare(record.at_t, record.at_error_s, past=record.past)
+                self._end(record.at_t)
+                self._begin(record)
             case FaultChanged():
                 self._tracker.apply(record)
-                self._compare(record.at_t, record.at_error_s)
+                self._end(record.at_t)
             case ViewChanged(facet="node_id"):
                 self._tracker.apply(record)
-                self._compare(record.t if record.since_t is None else record.since_t, 0.0)
+                if record.since_t is not None:
+                    self._end(record.since_t)
                 self._named(record.node, str(record.value))
             case _:
                 pass
@@ -74,22 +77,19 @@ class Reigns:
         """The reign of this node that covers a moment; the latest where two meet."""
         return next((reign for reign in reversed(self.all) if reign.node == node and reign.covers(at_t)), None)
 
-    def at(self, at_t: float) -> list[Reign]:
-        return [reign for reign in self.all if reign.from_t <= at_t <= reign.to_t]
-
     def _named(self, node: str, node_id: str) -> None:
         self._node_ids[node] = node_id
         reign = self._current.get(node)
         if reign is not None:
             reign.node_id = node_id
 
-    def _compare(self, at_t: float, error_s: float, *, past: bool = False) -> None:
-        masters = self._tracker.masters
-        for node in [node for node in self._current if node not in masters]:
+    def _end(self, at_t: float) -> None:
+        """Reigns of those that claim it no longer."""
+        for node in set(self._current) - self._tracker.masters:
             self._current.pop(node).to_t = at_t
-        for node in masters - set(self._current):
-            if len(self.all) >= MAX_REIGNS:
-                return
-            reign = Reign(node, self._tracker.claimed_t(node) or at_t, error_s, self._node_ids.get(node), past=past)
-            self._current[node] = reign
+
+    def _begin(self, seen: MasterSeen) -> None:
+        if seen.node in self._tracker.masters and seen.node not in self._current:
+            reign = Reign(seen.node, seen.at_t, seen.at_error_s, self._node_ids.get(seen.node), past=seen.past)
+            self._current[seen.node] = reign
             self.all.append(reign)

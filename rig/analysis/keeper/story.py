@@ -48,7 +48,6 @@ class Deployed:
     id: str
     model: str
     made: Entry | None
-    min_nodes: int | None = None
     error: str | None = None  # the reason that stands, as the session goes on
     gone: Entry | None = None
     from_before: bool = False  # it was there before the run: what its placements went through is not known
@@ -212,11 +211,10 @@ def _by_hand(life: Life, calls: Sequence[ApiCall], hand_s: float) -> None:
     span = life.made.span
     for call in calls:
         asked = call.what == "place" and call.model == life.model
-        if asked and call.asked_t <= span.by_t and span.after_t <= call.t + hand_s:
-            sure = life.whose != "keeper" or life.id == call.subject
-            if sure:
-                life.whose = "hand"
-                return
+        fits = asked and call.asked_t <= span.by_t and span.after_t <= call.t + hand_s
+        if fits and (life.whose != "keeper" or life.id == call.subject):
+            life.whose = "hand"
+            return
 
 
 def _life(name: str, data: dict[str, Any], made: Entry | None) -> Life:
@@ -225,8 +223,7 @@ def _life(name: str, data: dict[str, Any], made: Entry | None) -> Life:
 
 
 def _deployed(name: str, data: dict[str, Any], made: Entry | None) -> Deployed:
-    least = data.get("min_nodes")
-    return Deployed(name, str(data.get("model")), made, least if isinstance(least, int) else None)
+    return Deployed(name, str(data.get("model")), made)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -53,7 +53,8 @@ class ViewLogs:
         if self._latest.get(key) == value:
             return
         reign = self.reigns.current(record.node)
-        if reign is None or record.since_t is None or not reign.surely(record.since_t):
+        span = None if reign is None else reign.change(record.since_t, record.t)
+        if reign is None or span is None:
             self._latest[key] = value
             return
         account = self._account(reign)
@@ -64,7 +65,6 @@ class ViewLogs:
         for name, data in self._made_here(reign, _told(record.facet, before, value)):
             if self._held < MAX_ENTRIES:
                 self._held += 1
-                span = Span(record.since_t, record.t)
                 account.entries.append(Entry(len(account.entries), name, data, span))
 
     def _list(self, record: ViewChanged) -> None:
@@ -113,9 +113,7 @@ class ViewLogs:
 
         But what appeared so close to its beginning that either may be is `doubtful`.
         """
-        if self._accounts and self._accounts[-1].reign is reign:
-            return self._accounts[-1]
-        found = next((account for account in self._accounts if account.reign is reign), None)
+        found = next((account for account in reversed(self._accounts) if account.reign is reign), None)
         if found is None:
             found = _Account(reign)
             found.values = {f: value for (node, f), value in self._latest.items() if node == reign.node}

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from rig.analysis.firsts import Firsts
 from rig.analysis.symptoms.calm import Calm
 from rig.journal.records import AnyRecord, MasterSeen
 
 MANY: Final = 4
 """So many results of elections on one node in one calm time are without end."""
+
+MAX_KEPT: Final = 100  # of each node in each calm time
 
 
 @dataclass
@@ -25,9 +28,7 @@ class ElectionWatch:
         if isinstance(record, MasterSeen):
             self._seen = True
             if record.source == "log" and self.calm.lasting(0.0, record.at_t) > 0.0:
-                times = self._counts.setdefault((self.calm.since_t, record.node), [])
-                if len(times) < 100:
-                    times.append(record.at_t)
+                self._counts.setdefault((self.calm.since_t, record.node), Firsts(MAX_KEPT)).append(record.at_t)
         elif self._seen and self.calm.lasting(0.0, record.t) > 0.0:
             self.judged += 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from rig.analysis.firsts import Firsts
 from rig.analysis.symptoms.calm import Calm
 
 MAX_KEPT: Final = 50
@@ -27,7 +28,7 @@ class Lasting:
     calm: Calm
     judged: int = 0
     _told: bool = False
-    found: list[Lasted] = field(default_factory=list[Lasted])
+    found: list[Lasted] = field(default_factory=lambda: Firsts[Lasted](MAX_KEPT))
     _since: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
 
     def tell(self, now: float, holds: dict[str, str]) -> None:
@@ -37,7 +38,7 @@ class Lasting:
         for key in [key for key in self._since if key not in holds]:
             del self._since[key]
         for key, text in holds.items():
-            since_t = self._since[key][0] if key in self._since else now
+            since_t, _ = self._since.get(key, (now, text))
             self._since[key] = (since_t, text)
 
     def look(self, now: float) -> None:
@@ -51,5 +52,5 @@ class Lasting:
             one = Lasted(since_t, now, text)
             if index is not None:
                 self.found[index] = one
-            elif len(self.found) < MAX_KEPT:
+            else:
                 self.found.append(one)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -15,8 +16,8 @@ OWN_LOSS_BYTES: Final = 4 << 30
 SETTLED_S: Final = 30.0
 LEAST_SETTLED_S: Final = 4.0
 """For so long the same instances must have been there, at pace 1 and at any: memory is told now and then only."""
-MAX_SAMPLES: Final = 20_000
 
+Free = tuple[float, int]  # when, bytes
 Group = tuple[str, str, tuple[str, ...]]  # whose word, which node or process, which models are on it
 
 
@@ -30,8 +31,7 @@ class MemoryWatch:
     _instances: dict[str, Any] = field(default_factory=dict[str, Any])
     _ids: dict[str, str] = field(default_factory=dict[str, str])
     _processes: dict[str, NodeProcesses] = field(default_factory=dict[str, NodeProcesses])
-    samples: dict[Group, list[tuple[float, int]]] = field(default_factory=dict[Group, "list[tuple[float, int]]"])
-    _count: int = 0
+    samples: dict[Group, tuple[Free, Free]] = field(default_factory=dict[Group, "tuple[Free, Free]"])  # first and last
     _changed_t: dict[str, float] = field(default_factory=dict[str, float])
 
     def feed(self, record: AnyRecord) -> None:
@@ -50,15 +50,13 @@ class MemoryWatch:
             case NodeMemory() if self.own_word and record.when.startswith("before") and record.available_bytes:
                 process = self._processes.get(record.node)
                 if process is not None:
-                    group = ("itself", f"{record.node} {process.main}", self._hosted(record.node))
-                    self._add(group, record.t, record.available_bytes)
+                    self._add("itself", record.node, f"{process.main}", record.t, record.available_bytes)
             case _:
                 pass
 
     def kept_back(self) -> list[str]:
         found: list[str] = []
-        for (word, who, models), samples in self.samples.items():
-            first, last = samples[0], samples[-1]
+        for (word, who, models), (first, last) in self.samples.items():
             lost = first[1] - last[1]
             limit = LOSS_SHARE * first[1] if word == "target" else max(OWN_LOSS_SHARE * first[1], OWN_LOSS_BYTES)
             if lost > limit:
@@ -70,14 +68,14 @@ class MemoryWatch:
         return found
 
     def compared(self) -> int:
-        return sum(len(samples) > 1 for samples in self.samples.values())
+        return sum(first is not last for first, last in self.samples.values())
 
     def _sample(self, t: float) -> None:
         """Each node's own view of itself."""
         for node, node_id in self._ids.items():
             available = self._memory.get(node, {}).get(node_id)
             if available is not None:
-                self._add(("target", f"{node} {node_id}", self._hosted(node)), t, available)
+                self._add("target", node, node_id, t, available)
 
     def _hosted(self, node: str) -> tuple[str, ...]:
         listed = self._instances.get(node)
@@ -90,9 +88,10 @@ class MemoryWatch:
             sorted(str(item.get("model")) for item in items if self._ids.get(node) in (item.get("runners") or {}))
         )
 
-    def _add(self, group: Group, t: float, available: int) -> None:
+    def _add(self, word: str, node: str, who: str, t: float, available: int) -> None:
         settled_s = max(SETTLED_S / self.pace, LEAST_SETTLED_S)
-        changed_t = self._changed_t.get(group[1].split(" ", 1)[0], 0.0)
-        if self._count < MAX_SAMPLES and t - changed_t >= settled_s:
-            self._count += 1
-            self.samples.setdefault(group, []).append((t, available))
+        if t - self._changed_t.get(node, -math.inf) >= settled_s:
+            group = (word, f"{node} {who}", self._hosted(node))
+            free = (t, available)
+            first, _ = self.samples.get(group, (free, free))
+            self.samples[group] = first, free

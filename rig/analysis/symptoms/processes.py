@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rig.analysis.faults import Fault
+from rig.analysis.firsts import Firsts
 from rig.journal.records import AnyRecord, NodeProcesses, Unwedged
 
-MAX_SAMPLES: Final = 20_000
+MAX_SAMPLES: Final = 5_000  # of each node
 SPINNING: Final = 0.6
 """Of one core, by a main process that has nothing to do."""
 
@@ -18,15 +19,16 @@ SPINNING: Final = 0.6
 @dataclass
 class ProcessWatch:
     samples: dict[str, list[NodeProcesses]] = field(default_factory=dict[str, "list[NodeProcesses]"])
-    unwedged: list[Unwedged] = field(default_factory=list[Unwedged])
-    _count: int = 0
+    unwedged: list[Unwedged] = field(default_factory=lambda: Firsts[Unwedged](MAX_SAMPLES))
 
     def feed(self, record: AnyRecord) -> None:
-        if isinstance(record, NodeProcesses) and self._count < MAX_SAMPLES:
-            self._count += 1
-            self.samples.setdefault(record.node, []).append(record)
-        elif isinstance(record, Unwedged) and len(self.unwedged) < MAX_SAMPLES:
-            self.unwedged.append(record)
+        match record:
+            case NodeProcesses():
+                self.samples.setdefault(record.node, Firsts(MAX_SAMPLES)).append(record)
+            case Unwedged():
+                self.unwedged.append(record)
+            case _:
+                pass
 
     def pairs(self) -> int:
         return sum(max(len(samples) - 1, 0) for samples in self.samples.values())
@@ -53,10 +55,12 @@ class ProcessWatch:
         """By node: CPU of the main process per second, between the looks at an idle target."""
         found: dict[str, float] = {}
         for node, samples in self.samples.items():
-            idle = [sample for sample in samples if sample.when == "idle" and sample.cpu_s is not None]
-            if len(idle) >= 2 and idle[0].main == idle[-1].main and idle[-1].node_t > idle[0].node_t:
-                used_s = (idle[-1].cpu_s or 0.0) - (idle[0].cpu_s or 0.0)
-                found[node] = used_s / (idle[-1].node_t - idle[0].node_t)
+            idle = [(s.main, s.node_t, s.cpu_s) for s in samples if s.when == "idle" and s.cpu_s is not None]
+            if not idle:
+                continue
+            (main, from_t, before_s), (same, to_t, after_s) = idle[0], idle[-1]
+            if main == same and to_t > from_t:
+                found[node] = (after_s - before_s) / (to_t - from_t)
         return found
 
     def _explained(self, faults: Sequence[Fault], first: NodeProcesses, second: NodeProcesses) -> bool:
@@ -65,7 +69,7 @@ class ProcessWatch:
             fault.kind != "freeze"
             and node in fault.processes_hit
             and fault.opened_t <= to_t
-            and _closed(fault) >= from_t
+            and (fault.closed_t is None or fault.closed_t >= from_t)
             for fault in faults
         )
         return struck or any(
@@ -77,7 +81,3 @@ class ProcessWatch:
 def before_unwedging(fault: int) -> str:
     """What a look is called that comes before the rig restarts anything: what it finds is none of the rig's doing."""
     return f"before unwedging after fault {fault}"
-
-
-def _closed(fault: Fault) -> float:
-    return float("inf") if fault.closed_t is None else fault.closed_t

@@ -5,6 +5,7 @@ Memory is bounded: when there are too many buckets, neighbours are put together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -24,7 +25,7 @@ LAGGING: Final = 2.0
 
 @dataclass(slots=True)
 class Level:
-    """Of one model in one stretch of time."""
+    """Of one model in one stretch of time, `seconds` long (that of a whole window; a bucket's is not said)."""
 
     seconds: float = 0.0
     completed: int = 0
@@ -32,14 +33,13 @@ class Level:
     gaps: int = 0
 
     def add(self, other: Level) -> None:
-        self.seconds += other.seconds
         self.completed += other.completed
         self.gap_s += other.gap_s
         self.gaps += other.gaps
 
     @property
     def per_s(self) -> float:
-        return self.completed / self.seconds if self.seconds else 0.0
+        return self.completed / self.seconds
 
     @property
     def itl_s(self) -> float | None:
@@ -81,7 +81,7 @@ class SpeedWatch:
         """By model, of the buckets that lie in the window as a whole, and the mean of the controller's worst lags."""
         found: dict[str, Level] = {}
         lag_s, lags = 0.0, 0
-        first, last = int(window.from_t / self.width_s) + 1, int(window.to_t / self.width_s)
+        first, last = math.ceil(window.from_t / self.width_s), math.floor(window.to_t / self.width_s)
         for index in range(first, last):
             bucket = self._buckets.get(index)
             if bucket is None:
@@ -90,7 +90,7 @@ class SpeedWatch:
             for model, level in bucket.levels.items():
                 found.setdefault(model, Level()).add(level)
         for level in found.values():
-            level.seconds = max(last - first, 0) * self.width_s
+            level.seconds = (last - first) * self.width_s
         return found, lag_s / lags if lags else 0.0
 
     def _bucket(self, at_t: float) -> _Bucket:
@@ -116,18 +116,21 @@ def calm_windows(
     struck = sorted((fault.struck_t, fault.number) for fault in faults if fault.struck_t is not None)
     ends: dict[int, float] = {}
     for recovery in recoveries:
-        heal_t = recovery.strike_t if recovery.heal_t is None else recovery.heal_t
-        recovered_t = heal_t + (recovery.sustained_s or 0.0)
-        if recovery.recovery_class in ("not recovered", "censored"):
-            recovered_t = float("inf")
-        ends[recovery.fault] = max(ends.get(recovery.fault, 0.0), recovered_t)
+        recovered_t = _recovered_t(recovery)
+        ends[recovery.fault] = max(ends.get(recovery.fault, recovered_t), recovered_t)
     windows = [] if baseline is None else [Window(baseline.from_t, min(baseline.to_t, load_end_t))]
-    for place, (_, number) in enumerate(struck):
-        until_t = struck[place + 1][0] if place + 1 < len(struck) else load_end_t
-        from_t = ends.get(number, float("inf"))
+    untils = [*(strike_t for strike_t, _ in struck[1:]), load_end_t]
+    for (_, number), until_t in zip(struck, untils, strict=False):
+        from_t = ends.get(number, math.inf)
         if from_t < until_t:
             windows.append(Window(from_t, until_t))
     return windows
+
+
+def _recovered_t(recovery: Recovery) -> float:
+    if recovery.heal_t is None or recovery.recovery_class in ("not recovered", "censored"):
+        return math.inf
+    return recovery.heal_t + (recovery.sustained_s or 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,14 @@ LEAST_S: Final = 6.0
 GROWN: Final = 2.0
 
 
-def too_long(rejoins: Mapping[str, Sequence[Window]], pace: float, limit_s: float, end_t: float) -> list[str]:
-    """Rejoins that took longer than they may. One that met `limit_s` is as long as that at least."""
+def too_long(rejoins: Mapping[str, Sequence[Window]], pace: float, end_t: float) -> list[str]:
+    """Rejoins that took longer than they may. One that met the settle time is as long as that at least."""
     most_s = max(LONGEST_S / pace, LEAST_S)
     return [
         f"{node} restarted at {window.from_t:.1f} s had caught up after {took_s:.1f} s"
         for node, windows in rejoins.items()
         for window in windows
-        if (took_s := min(window.to_t, end_t) - window.from_t) > most_s and took_s <= limit_s
+        if (took_s := min(window.to_t, end_t) - window.from_t) > most_s
     ]
 
 

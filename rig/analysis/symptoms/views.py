@@ -38,10 +38,7 @@ class ViewWatch:
             case ViewChanged() if record.facet in _WATCHED:
                 if record.facet == "node_id":
                     self._owner[str(record.value)] = record.node
-                value = record.value
-                if record.facet in ("instances", "deployments") and isinstance(value, dict):
-                    value = cast("dict[str, Any]", value)
-                self._facets[record.node, record.facet] = value
+                self._facets[record.node, record.facet] = record.value
             case MasterSeen():
                 self._claimed = True
             case FaultChanged():

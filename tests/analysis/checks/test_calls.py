@@ -31,6 +31,13 @@ def deleted_between(tape: Tape, status: int) -> None:
     call(tape, 12, "deploy", status, model=A)
 
 
+def nameless(tape: Tape) -> None:
+    """A deployment without a name is not the one that is deleted."""
+    call(tape, 10, "deploy", 200, model=A)
+    call(tape, 11, "delete-deployment", 404)
+    call(tape, 12, "deploy", 200, model=A)
+
+
 def expect(tape: Tape, *statuses: Literal["pass", "fail", "unknown"]) -> None:
     for step, status in enumerate(statuses):
         tape.add(Expected(t=float(step), step=step, text="placed a", status=status, evidence="new: i"))
@@ -42,12 +49,16 @@ CASES: list[tuple[str, Status, Build]] = [
     ("duplicates-refused", "fail", lambda t: deploys(t, (A, 200), (A, 200))),
     ("duplicates-refused", "fail", lambda t: deploys(t, (A, 409))),
     ("duplicates-refused", "not-exercised", lambda t: deploys(t, (A, 200), (A, None))),
+    ("duplicates-refused", "not-exercised", lambda t: deploys(t, (A, 400), (A, 200))),
+    ("duplicates-refused", "not-exercised", lambda t: deploys(t, (A, 300), (A, 200))),
+    ("duplicates-refused", "fail", nameless),
     ("duplicates-refused", "not-exercised", lambda t: deleted_between(t, 200)),
     ("duplicates-refused", "fail", lambda t: deleted_between(t, 409)),
     ("unknown-is-404", "not-exercised", lambda t: call(t, 10, "delete-deployment", 200, subject="d")),
     ("unknown-is-404", "pass", lambda t: call(t, 10, "delete-deployment", 404, subject="x", unknown=True)),
     ("unknown-is-404", "fail", lambda t: call(t, 10, "delete-instance", 200, subject="x", unknown=True)),
     ("placed-by-hand-appears", "not-exercised", lambda t: call(t, 10, "place", 400, model=A)),
+    ("placed-by-hand-appears", "not-exercised", lambda t: call(t, 10, "place", 300, model=A)),
     ("placed-by-hand-appears", "pass", lambda t: call(t, 10, "place", 200, model=A, subject="i")),
     ("placed-by-hand-appears", "fail", lambda t: call(t, 10, "place", 200, model=A)),
     ("as-expected", "not-exercised", lambda t: t.steady(1, 5)),

@@ -210,6 +210,43 @@ def test_the_evidence_names_instances_and_times() -> None:
     assert "at 30.8 to 31.2 s" in result.evidence[0]
 
 
+def told(tape: Tape, name: str) -> tuple[Status, str, int]:
+    result = run_check(next(check for check in promises.CHECKS if check.name == name), tape.analyse())
+    return result.status, result.summary, len(result.evidence)
+
+
+def test_what_is_kept_is_told_with_its_count_and_a_few_examples() -> None:
+    def build(s: Session) -> None:
+        for number in range(5):
+            s.deploy(20 + number, f"d{number}", f"m{number}")
+            s.place(30 + 2 * number, f"i{number}", f"d{number}", f"m{number}")
+
+    assert told(played(build, read=True), "one-placement") == ("pass", "kept 5 times in 1 sessions", 3)
+    tape = played(lambda s: (two(s, 30.75), s.deploy(50, "f", "c"), s.place(60, "k", "f", "c")), read=True)
+    assert told(tape, "placement-rate")[:2] == ("pass", "kept 1 times in 1 sessions, 1 too close to tell")
+
+
+def test_what_nothing_called_upon_is_told_from_what_nobody_saw() -> None:
+    assert told(played(lambda s: s.deploy(20), read=True), "backoff")[1] == "nothing called upon it"
+    assert told(Tape(), "backoff")[1] == "no master was seen"
+
+
+def test_views_alone_leave_it_open() -> None:
+    tape = played(lambda s: (s.deploy(20), s.place(30, "i")), read=False)
+    assert told(tape, "one-placement")[:2] == ("unknown", "no event log was read, and views cannot prove it")
+
+
+def test_where_a_log_was_read_views_of_another_session_leave_nothing_open() -> None:
+    tape = Tape((A, B), schedule=[], expected_faults=0)
+    session = Session(tape)
+    session.deploy(20)
+    session.read(300)
+    other = Session(tape, node="node-2", name="s2")
+    other.deploy(20)
+    other.place(30, "i")
+    assert told(tape, "one-placement")[0] == "not-exercised"
+
+
 def test_what_came_before_the_run_is_not_judged() -> None:
     """A master that is found at the start: its log tells of days before."""
     tape = Tape((A, B), schedule=[], expected_faults=0)

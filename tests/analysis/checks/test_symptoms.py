@@ -280,3 +280,10 @@ def test_what_lasts_to_the_end_of_the_load_is_found() -> None:
     nodes(tape, 100, {"node-2": ["b"]})
     tape.add(PhaseStarted(t=190, phase="drain"))
     assert status_of("views-agree", tape) == "fail"
+
+
+def test_how_long_it_took_to_catch_up_is_told() -> None:
+    tape = Tape((A,), schedule=[], expected_faults=0)
+    rejoining(tape, 20, 31)
+    check = next(check for check in symptoms.CHECKS if check.name == "catches-up")
+    assert run_check(check, tape.analyse()).summary == "caught up after at most 31.0 s"

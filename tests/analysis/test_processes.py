@@ -1,0 +1,105 @@
+"""Who died, and what explains it."""
+
+from __future__ import annotations
+
+import pytest
+
+from rig.analysis.faults import Fault, FaultLog
+from rig.analysis.symptoms.processes import ProcessWatch
+from rig.journal.records import AnyRecord, NodeProcesses, Unwedged
+from tests.analysis.checks.sessions import processes
+from tests.analysis.tape import Tape
+
+
+def faults(tape: Tape) -> list[Fault]:
+    log = FaultLog()
+    for record in tape.records():
+        if record.__class__.__name__ == "FaultChanged":
+            log.feed(record)  # pyright: ignore[reportArgumentType]  # its class was just looked at
+    return log.all()
+
+
+def watch(*records: AnyRecord) -> ProcessWatch:
+    found = ProcessWatch()
+    for record in records:
+        found.feed(record)
+    return found
+
+
+def restarted(fault: int, from_t: float, to_t: float, node: str = "node-1") -> Unwedged:
+    return Unwedged(t=to_t, fault=fault, node=node, started_t=from_t, ended_t=to_t, ok=True)
+
+
+LOOKS = (processes(100), processes(200, main="9:9"))
+
+
+@pytest.mark.parametrize(
+    ("struck_t", "healed_t", "explained"),
+    [
+        (110.0, 120.0, True),
+        (90.0, 110.0, True),  # still going on at the first look
+        (90.0, None, True),  # whose story is not over
+        (80.0, 90.0, False),  # over before the first look
+        (210.0, 220.0, False),  # after the second
+        (190.0, 300.0, True),
+    ],
+)
+def test_a_fault_between_two_looks_explains_a_death(struck_t: float, healed_t: float | None, explained: bool) -> None:  # noqa: FBT001
+    tape = Tape()
+    tape.fault(0, "node-crash", struck_t, healed_t, hit=("node-1",))
+    assert (watch(*LOOKS).died(faults(tape)) == []) is explained
+
+
+def test_only_a_fault_that_ends_a_process_of_this_node_does() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 110, 120, hit=("node-1",))
+    tape.fault(1, "node-crash", 130, 140, hit=("node-2",))
+    assert watch(*LOOKS).died(faults(tape)) == [
+        "node-1: the main process of 100.0 s (7:1) was another at 200.0 s, before fault 1"
+    ]
+    assert "was gone" in watch(LOOKS[0], processes(200, main=None)).died([])[0]
+    assert watch(processes(100, main=None), LOOKS[1]).died([]) == []
+
+
+@pytest.mark.parametrize(
+    ("from_t", "to_t", "node", "explained"),
+    [
+        (110, 120, "node-1", True),
+        (90, 110, "node-1", True),
+        (190, 210, "node-1", True),
+        (80, 90, "node-1", False),
+        (210, 220, "node-1", False),
+        (110, 120, "node-2", False),
+    ],
+)
+def test_a_restart_by_the_rig_explains_a_death(from_t: float, to_t: float, node: str, explained: bool) -> None:  # noqa: FBT001
+    assert (watch(*LOOKS, restarted(0, from_t, to_t, node)).died([]) == []) is explained
+
+
+def test_what_is_found_before_the_restart_is_none_of_its_doing() -> None:
+    look = processes(200, main="9:9", when="before unwedging after fault 0")
+    assert len(watch(LOOKS[0], look, restarted(0, 199, 210)).died([])) == 1
+    assert watch(LOOKS[0], look, restarted(1, 150, 160)).died([]) == []
+
+
+def test_what_is_left_behind_counts_but_right_after_a_fault() -> None:
+    assert len(watch(processes(100, orphans=1)).left_behind()) == 1
+    assert watch(processes(100, orphans=1, when="after fault 0")).left_behind() == []
+
+
+def idle(node_t: float, cpu_s: float | None, main: str = "7:1", when: str = "idle") -> NodeProcesses:
+    return NodeProcesses(t=50, node="n", when=when, main=main, runners=1, orphans=0, cpu_s=cpu_s, node_t=node_t)
+
+
+def test_the_share_of_a_core_is_told_from_the_first_to_the_last_look_at_an_idle_target() -> None:
+    assert watch(idle(10, 2), idle(12, 9), idle(20, 7)).idle_shares() == {"n": 0.5}
+    assert watch(idle(10, 2), idle(20, 7), idle(30, 99, when="before fault 1")).idle_shares() == {"n": 0.5}
+    assert watch(idle(10, 0), idle(20, 0)).idle_shares() == {"n": 0.0}
+    assert watch(idle(10, 2)).idle_shares() == {}
+    assert watch(idle(10, 2), idle(20, 7, main="9:9")).idle_shares() == {}
+    assert watch(idle(10, 2), idle(20, None)).idle_shares() == {}
+    assert watch(idle(10, 2, when="before fault 1")).idle_shares() == {}
+
+
+def test_looks_are_counted_by_the_pairs_of_each_node() -> None:
+    assert watch(processes(1), processes(2), processes(3), processes(1, "node-2")).pairs() == 2
