@@ -79,7 +79,7 @@ CASES: Final[Mapping[DefectName, Case]] = {
     "empty-200": Case(("no-empty-answer",), ("runner-kill",), 6),
     "memory-kept": Case(("memory-given-back",), ("runner-kill",), 6),
     "slow-after-restart": Case(("speed-is-back",), ("node-crash",), 8),
-    "slow-recovery": Case(("time-to-serve", "recovered"), ("runner-kill",), 3, bounds=True),
+    "slow-recovery": Case(("time-to-serve", "recovered"), ("runner-kill",), 8, bounds=True),
     "wedge": Case(("recovered",), ("runner-kill",), 8),
     "stale-replay": Case(("catches-up",), ("node-crash",), 6),
     "endless-election": Case(("no-endless-election",), ("freeze",), 2),

@@ -201,7 +201,7 @@ DEFECTS: Final[Mapping[DefectName, Defect]] = {
     "slow-recovery": Defect(
         "symptom",
         "a dead runner is noticed after minutes",
-        lambda rng: Changes(timers={"runner_poll_s": rng.uniform(150.0, 220.0)}),
+        lambda rng: Changes(timers={"runner_poll_s": rng.uniform(240.0, 360.0)}),
         "",
     ),
     "wedge": Defect(
