@@ -74,8 +74,10 @@ class Dnctl:
             self.firewall.refuse_inward(ruleset, {number})
         self.firewall.delaying.add(number)
         lines = self.lines[number] = []
-        marked = [f"meta mark {MARK + number:#x}"]
-        lines.extend(DelayLine(f"pipe{number}-{card}", card, delay_s, marked) for card in CARDS)
+        for card in CARDS:
+            line = DelayLine(f"pipe{number}-{card}", card, delay_s)
+            lines.append(line)
+            line.take(f"meta mark {MARK + number:#x}")
 
     def _take_away(self, number: int) -> None:
         self.firewall.pipes.pop(number, None)
