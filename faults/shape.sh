@@ -84,9 +84,8 @@ prove() {
 	case $filter_kind.$effect in nft.loss | nft.bandwidth) R='the rule has dropped no packets' && [ "$dropped" -gt 0 ] || return 1 ;; esac
 }
 
-R=$(printf '%s' "$id" | tr -c 'A-Za-z0-9_' '_')
-table=rig_$R
-[ "$filter_kind.$effect" != nft.delay ] || table=
+filter_name
+[ "$os.$effect" != Linux.delay ] || table=
 controller_read
 shape_ready || skip "$R"
 probe_list

@@ -17,7 +17,7 @@ class Strike:
     """What one script did on one node. `marks` by event, and `proof`: when the strike had been proved."""
 
     fault: int
-    kind: FaultKind
+    kind: FaultKind  # of a double: of the half on this node
     node: str
     others: tuple[str, ...]  # the nodes on the other side of a partition
     model: str | None
@@ -27,6 +27,7 @@ class Strike:
     marks: dict[str, float] = field(default_factory=dict[str, float])
     error_s: float = 0.0
     early: bool = False  # the hold was ended before its time
+    ways: tuple[str, ...] = ("in", "out")  # that a partition cuts
     starts: dict[int, float] = field(default_factory=dict[int, float])  # of the pids, on the run's clock, if told
 
     @property
@@ -62,7 +63,9 @@ class Strike:
 
     @property
     def table(self) -> str:
-        return str(self.said.get("struck", {}).get("table", ""))
+        """Where its rules are: a table of nft or an anchor of pf."""
+        struck = self.said.get("struck", {})
+        return str(struck.get("table", struck.get("anchor", "")))
 
     def packets(self, event: str) -> int:
         return int(self.said.get(event, {}).get("packets", "0") or "0")
@@ -92,7 +95,7 @@ def _strike(rig: RigAccount, last: FaultChanged, records: list[FaultChanged], no
     ticks = {item.partition(":")[0]: item.partition(":")[2] for item in items}
     return Strike(
         fault=last.fault,
-        kind=last.fault_kind,
+        kind=_kind(last, node),
         node=node,
         others=tuple(name for name in last.nodes if name not in acting),
         model=last.model,
@@ -102,8 +105,17 @@ def _strike(rig: RigAccount, last: FaultChanged, records: list[FaultChanged], no
         marks=marks,
         error_s=TICK_S + (0.0 if offset is None else offset.error_s),
         early=said.get("healing", {}).get("why") not in (None, "hold over"),
+        ways=tuple(way for way in ("in", "out") if last.aim.endswith(f"({way} only)")) or ("in", "out"),
         starts={int(pid): int(tick) / 100 + shift_s for pid, tick in ticks.items() if tick.isdigit()},
     )
+
+
+def _kind(last: FaultChanged, node: str) -> FaultKind:
+    """The aim of a double reads `KIND of NODE + KIND of NODE`."""
+    if last.fault_kind != "double":
+        return last.fault_kind
+    halves = [half.split(" of ") for half in last.aim.split(" + ")]
+    return cast("FaultKind", next(kind for kind, where in halves if where == node))
 
 
 def _pids(text: object) -> list[int]:
