@@ -30,7 +30,7 @@ _ONLY_UNDER: dict[str, frozenset[Kind]] = {
     "leave": frozenset({"memory-pressure", "disk-fill"}),
     "most": frozenset({"memory-pressure", "disk-fill"}),
     "load": frozenset({"cpu-hog"}),
-    "interface": CUTS | {"link-down"},
+    "interface": frozenset({"link-down", *CUTS}),
     "halves": frozenset({"double"}),
 }
 """Keys that say something about some kinds only."""
