@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from rig.config.plan import Kind
+from rig.nodes.scripts import process_values
 from tests.hosts import bootstrapped
-from tests.hosts.hosts import Hosts, until
+from tests.hosts.hosts import API_PORT, Hosts, until
 from tests.hosts.standing import settled, until_as_before
 
 GUARD = "io.rig.guard"
@@ -43,9 +45,17 @@ def test_launchd_heals_what_a_killed_script_left(guarded: Hosts, kind: Kind) -> 
     bootstrapped.killed_and_healed(guarded, kind, lambda: None)
 
 
-def test_the_guard_is_back_after_a_reboot(guarded: Hosts) -> None:
-    guard = bootstrapped.NODE, f"launchctl list {GUARD}"
-    before = guarded.inside(bootstrapped.NODE, "sysctl -n kern.bootsessionuuid").out
-    assert guarded.inside(bootstrapped.NODE, "shutdown -r now").status in {0, -9}
-    until(lambda: guarded.ssh(bootstrapped.NODE, "sysctl -n kern.bootsessionuuid").out not in {"", before}, "boots")
-    until(lambda: guarded.inside(*guard).status == 0, "launchd has loaded the guard")
+def test_after_a_reboot_the_guard_ends_the_fault(guarded: Hosts) -> None:
+    """The lease outlives the boot, launchd starts the guard, which finds exo running and drops it."""
+    node = guarded.inventory.nodes[bootstrapped.NODE]
+    script = guarded.script(
+        bootstrapped.NODE, "reboot.sh", folder=bootstrapped.FAULTS, id="reboot", **process_values(node), start="true"
+    )
+    assert script.wait_for("leased"), script.said
+    log = Path(node.rig_dir) / "log" / "reboot.log"
+    until(lambda: "\tdropped\t" in log.read_text(), "the guard has dropped the lease", within_s=90)
+    healed = next(line for line in log.read_text().splitlines() if "\thealed\t" in line)
+    assert "rebooted=1" in healed
+    assert "by=heal" in healed
+    assert list((Path(node.rig_dir) / "leases").iterdir()) == []
+    until(lambda: guarded.reaches("node-2", guarded.address("node-1"), API_PORT), "exo serves again")
