@@ -257,7 +257,7 @@ def _poisoned(world: World, trap: Path) -> Iterator[tuple[str, Inventory]]:
             "api": {"api": f"http://{poison}:1"},
             "addresses": {"addresses": [poison]},
             "a zone": {"addresses": [f"fe80::1%{poison}"]},
-            "rig_dir": {"rig_dir": f"{trap.parent}/{flat}"},
+            "rig_dir": {"rig_dir": f"{trap.parent}/{poison}"},
             "path": {"path": f"{os.environ['PATH']}:/{poison}"},
         }
         for key, changed in values.items():
