@@ -114,7 +114,7 @@ class Check:
         """The moments that the reports use are those that the node told."""
         points: Points = []
         for record in self.rig.faults[self.strike.fault]:
-            mark = self.strike.marks.get(record.state)
+            mark = self.strike.together.get(record.state)
             if mark is not None and abs(mark - record.at_t) > self.strike.error_s + record.at_error_s:
                 points.append((f"{record.state} at {record.at_t:.3f}", f"the node's clock says {mark:.3f}"))
         return points

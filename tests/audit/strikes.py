@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from rig.journal.records import FaultChanged, FaultKind, FaultState
@@ -25,6 +25,7 @@ class Strike:
     last: FaultState
     said: dict[str, dict[str, Any]]
     marks: dict[str, float] = field(default_factory=dict[str, float])
+    together: dict[str, float] = field(default_factory=dict[str, float])  # the marks of the whole fault
     error_s: float = 0.0
     early: bool = False  # the hold was ended before its time
     ways: tuple[str, ...] = ("in", "out")  # that a partition cuts
@@ -76,8 +77,16 @@ def strikes(rig: RigAccount) -> Iterator[Strike]:
     for records in rig.faults.values():
         last = records[-1]
         acting = [node for node in last.nodes if isinstance(last.evidence.get(node), dict)]
-        for node in acting:
-            yield _strike(rig, last, records, node, acting)
+        several = [_strike(rig, last, records, node, acting) for node in acting]
+        for strike in several:
+            yield replace(strike, together=_together(several))
+
+
+def _together(several: list[Strike]) -> dict[str, float]:
+    """A fault on several nodes reaches a state with the first of them, and is healed with the last."""
+    names = {name for strike in several for name in strike.marks}
+    moments = {name: [strike.marks[name] for strike in several if name in strike.marks] for name in names}
+    return {name: max(ts) if name == "healed" else min(ts) for name, ts in moments.items()}
 
 
 def _strike(rig: RigAccount, last: FaultChanged, records: list[FaultChanged], node: str, acting: list[str]) -> Strike:
