@@ -28,9 +28,18 @@ sudoers_text() {
 		fi
 		return 0
 	fi
-	rule "$(tool_path nft)" 'list tables'
-	rule "$(tool_path nft)" '(list|delete) table inet rig_[A-Za-z0-9_]+'
-	rule "$(tool_path nft)" "-f $(literal "$rig_dir")/filter-[A-Za-z0-9._-]+\\.nft"
+	if command -v nft >/dev/null 2>&1 || ! command -v iptables >/dev/null 2>&1; then
+		rule "$(tool_path nft)" 'list tables'
+		rule "$(tool_path nft)" '(list|delete) table inet rig_[A-Za-z0-9_]+'
+		rule "$(tool_path nft)" "-f $(literal "$rig_dir")/filter-[A-Za-z0-9._-]+\\.nft"
+	else
+		for tool in iptables ip6tables; do
+			rule "$(tool_path $tool)" '-w (-S|-x -v -n -L rig-[A-Za-z0-9_]+)'
+			rule "$(tool_path $tool)" '-w -[NFX] rig-[A-Za-z0-9_]+'
+			rule "$(tool_path $tool)" '-w (-I (IN|OUT)PUT 1|-D (IN|OUT)PUT) -j rig-[A-Za-z0-9_]+'
+			rule "$(tool_path $tool)" '-w -A rig-[A-Za-z0-9_]+ -[sdio] [0-9A-Fa-flo.\:]+( -p tcp --[sd]port [0-9]+)? -j (DROP|RETURN)'
+		done
+	fi
 	case " $allow " in *' shape '*)
 		rule "$(tool_path tc)" 'qdisc (add|del) dev [A-Za-z0-9._-]+ root handle 7a19[\:]( prio bands 4)?'
 		rule "$(tool_path tc)" 'qdisc add dev [A-Za-z0-9._-]+ parent 7a19[\:]4 netem delay [0-9]+ms'

@@ -36,9 +36,12 @@ say_filter() {
 		case $(filter pfctl -s info) in *'Status: Enabled'*) say pf_enabled 1 ;; *) say pf_enabled 0 ;; esac
 		command -v dnctl >/dev/null 2>&1 && say shaping dnctl
 		;;
-	nft)
-		R=$(filter nft list tables) || say nft_error "$R"
-		if modinfo sch_netem >/dev/null 2>&1 || [ -d /sys/module/sch_netem ]; then say shaping 'netem nft'; else say shaping nft; fi
+	nft | iptables)
+		if [ "$filter_kind" = nft ]; then set -- nft list tables; else set -- iptables -w -S; fi
+		R=$(filter "$@") || say nft_error "$R"
+		[ "$filter_kind" = nft ] && shaping=nft || shaping=
+		if modinfo sch_netem >/dev/null 2>&1 || [ -d /sys/module/sch_netem ]; then shaping="netem $shaping"; fi
+		say shaping "$shaping"
 		;;
 	esac
 }
@@ -79,7 +82,6 @@ say_mac() {
 	say rdma "$(ask 5 rdma_ctl status)"
 	say rdma_devices "$(ask 5 ibv_devices | tail -n +3 | awk '{ printf "%s ", $1 }')"
 	say thunderbolt "$(ask 15 system_profiler SPThunderboltDataType | grep -c 'Status: Device connected')"
-	ask 5 launchctl print system/io.exo.networksetup | grep -q . && say exo_app_daemon 1
 	label=$(ask 5 launchctl list | awk -v pid="${main_pid:-none}" '$1 == pid { print $3 }')
 	say exo_job "$label"
 }

@@ -1,17 +1,30 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154 # set in lib.sh and partition.sh, read there
-# The packet filter of a node, nft or pf (`filter_kind`, set in lib.sh), and the probes that prove what it does.
-# Fail closed: a table or an anchor that no lease names is not ours, and is neither used nor removed.
+# The packet filter of a node, nft, iptables (where nft is missing) or pf (`filter_kind`, set in lib.sh), and the probes that prove
+# what it does. Fail closed: a table, a chain or an anchor that no lease names is not ours, and is neither used nor removed.
 #
 #   filter_ready            may a rule be loaded? R: why not
 #   filter_load             load the rule of this fault; R: why not
 #   filter_counts           packets4, packets6: packets dropped between the peers so far; fails when the rule is not there
 #   filter_remove           remove it (removed_ms: when), prove it gone; R: why not. Does nothing when it is gone already
 
+#   filter_name             table: what the rules of this fault are called
+
 filter_ready() { "${filter_kind:-none}_ready"; }
 filter_load() { "${filter_kind:-none}_load"; }
-filter_counts() { "${filter_kind:-none}_counts"; }
-filter_remove() { "${filter_kind:-none}_remove"; }
+filter_counts() { filter_of_lease && "${filter_kind:-none}_counts"; }
+filter_remove() { filter_of_lease && "${filter_kind:-none}_remove"; }
+
+# A chain of iptables has at most 28 characters, of which an id's last ones tell it from others.
+filter_name() {
+	R=$(printf '%s' "$id" | tr -c 'A-Za-z0-9_' '_')
+	if [ "$filter_kind" = iptables ]; then table=rig-$(printf '%s' "$R" | tail -c 22); else table=rig_$R; fi
+}
+
+# Rules are undone by what made them, whatever is there now.
+filter_of_lease() {
+	case $os.$table in Linux.rig-*) filter_kind=iptables ;; Linux.rig_*) filter_kind=nft ;; esac
+}
 
 none_ready() {
 	R="no packet filter is known for $os"
@@ -29,6 +42,31 @@ filter() {
 
 family_of() {
 	case $1 in *:*) R=6 ;; *) R=4 ;; esac
+}
+
+# device_of ADDRESS -> R: the interface by which it is reached; empty when that is not known
+device_of() {
+	case $1 in
+	*%*) R=${1#*%} ;;
+	*)
+		if [ "$os" = Linux ]; then
+			R=$(ip -o route get "$1" 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p')
+		else
+			R=$(route -n get "$1" 2>/dev/null | sed -n 's/.*interface: *\([^ ]*\).*/\1/p')
+		fi
+		;;
+	esac
+}
+
+# reached_by INTERFACE ADDRESS… -> R: those of the addresses that are reached by it
+reached_by() {
+	wanted_device=$1 reached_peers=
+	shift
+	for address; do
+		device_of "$address"
+		[ "$R" != "$wanted_device" ] || reached_peers="$reached_peers${reached_peers:+ }$address"
+	done
+	R=$reached_peers
 }
 
 # The controller's address and the port of its SSH session, which must go on. Empty when the script was not started over SSH.
@@ -61,7 +99,7 @@ nft_ready() {
 		if [ "$name" = "$table" ]; then
 			R="table inet $name is there already"
 			return 1
-		elif ! nft_leased "$name"; then
+		elif ! rules_leased "$name"; then
 			R="table inet $name is there and no lease names it"
 			return 1
 		fi
@@ -70,7 +108,7 @@ nft_ready() {
 	END
 }
 
-nft_leased() {
+rules_leased() {
 	lease_files
 	leased_list=$R
 	while IFS= read -r file; do
@@ -155,6 +193,77 @@ nft_there() {
 	tables=$(filter nft list tables) || { R=0 && return 1; }
 	case "$nl$tables$nl" in *"table inet $table$nl"*) return 0 ;; esac
 	return 1
+}
+
+# ---- iptables: a chain a fault in each family, first in INPUT and OUTPUT. What comes from a peer is only met in the one, what goes
+# to a peer in the other.
+
+# both COMMAND…: for each family; stops at the first that fails. R: what it said
+both() {
+	for tool in iptables ip6tables; do
+		R=$(filter "$tool" -w "$@") || return 1
+	done
+}
+
+iptables_ready() {
+	for tool in iptables ip6tables; do
+		R="$tool not found"
+		command -v "$tool" >/dev/null 2>&1 || return 1
+		chains=$(filter "$tool" -w -S) || { R="$tool: $chains" && return 1; }
+		for name in $(printf '%s\n' "$chains" | sed -n 's/^-N \(rig-.*\)/\1/p'); do
+			R="chain $name is there already"
+			[ "$name" != "$table" ] || return 1
+			rules_leased "$name" || { R="chain $name is there and no lease names it" && return 1; }
+		done
+	done
+}
+
+iptables_load() {
+	both -N "$table" && both -A "$table" -i lo -j RETURN && both -A "$table" -o lo -j RETURN || return 1
+	if [ -n "$controller" ]; then
+		iptables_rule -s "$controller" RETURN -p tcp --dport "$controller_port" || return 1
+		iptables_rule -d "$controller" RETURN -p tcp --sport "$controller_port" || return 1
+	fi
+	for address in $peers; do
+		case $direction in both | in) iptables_rule -s "$address" DROP || return 1 ;; esac
+		case $direction in both | out) iptables_rule -d "$address" DROP || return 1 ;; esac
+	done
+	for address in $clients; do
+		iptables_rule -s "$address" DROP -p tcp --dport "$api_port" || return 1
+		iptables_rule -d "$address" DROP -p tcp --sport "$api_port" || return 1
+	done
+	both -I INPUT 1 -j "$table" && both -I OUTPUT 1 -j "$table"
+}
+
+# iptables_rule SIDE ADDRESS TARGET [MATCH…]
+iptables_rule() {
+	family_of "$2"
+	[ "$R" = 6 ] && tool=ip6tables || tool=iptables
+	side=$1 address_only=${2%%%*} target=$3
+	shift 3
+	R=$(filter "$tool" -w -A "$table" "$side" "$address_only" "$@" -j "$target")
+}
+
+iptables_counts() {
+	iptables_of iptables && packets4=$R && iptables_of ip6tables && packets6=$R
+}
+
+# iptables_of TOOL -> R: packets dropped between the peers in that family
+iptables_of() {
+	listed=$(filter "$1" -w -x -v -n -L "$table") || return 1
+	R=$(printf '%s\n' "$listed" | awk '$3 == "DROP" && $4 != "tcp" && $4 != "6" { sum += $1 } END { print sum + 0 }')
+}
+
+iptables_remove() {
+	case ${table#rig-} in '' | *[!A-Za-z0-9_]*) R='the lease names no chain of ours' && return 1 ;; esac
+	for tool in iptables ip6tables; do
+		for hook in INPUT OUTPUT; do filter "$tool" -w -D "$hook" -j "$table" >/dev/null || :; done
+		now && removed_ms=$R
+		filter "$tool" -w -F "$table" >/dev/null || :
+		filter "$tool" -w -X "$table" >/dev/null || :
+		chains=$(filter "$tool" -w -S) || { R="$tool: $chains" && return 1; }
+		case "$nl$chains$nl" in *"$nl-N $table$nl"*) R="chain $table is still there" && return 1 ;; esac
+	done
 }
 
 # ---- pf: the anchor com.apple/rig, which the stock main ruleset reaches through its wildcard
@@ -261,6 +370,7 @@ pf_remove() {
 	anchor_rules=$(filter pfctl -q -a com.apple/rig -s rules) || { R="pfctl: $anchor_rules" && return 1; }
 	pf_is_empty "$anchor_rules" || { R="anchor com.apple/rig still has rules: $flushed" && return 1; }
 	rm -f "$rig_dir/partition.conf"
+	[ ! -w /etc/rig/partition.conf ] || : >/etc/rig/partition.conf # as rig bootstrap made it
 	[ -n "$pf_token" ] || return 0
 	# A token can only be refused when it is void already (somebody ran pfctl -d, or an earlier undo returned it).
 	if filter pfctl -X "$pf_token" >/dev/null; then note token_returned 1; else note token_returned 0; fi

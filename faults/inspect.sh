@@ -99,7 +99,11 @@ say_machine() {
 	uid=$(id -u)
 	say uid "$uid"
 	allowed=0
-	case $filter_kind in nft) filter_command=nft filter_try='list tables' ;; *) filter_command=pfctl filter_try=-E ;; esac
+	case $filter_kind in
+	nft) filter_command=nft filter_try='list tables' ;;
+	iptables) filter_command=iptables filter_try='-w -S' ;;
+	*) filter_command=pfctl filter_try=-E ;;
+	esac
 	# shellcheck disable=SC2086 # words
 	if [ "$uid" = 0 ] || sudo -n -l "$filter_command" $filter_try </dev/null >/dev/null 2>&1; then allowed=1; fi
 	say sudo_filter "$allowed"

@@ -25,7 +25,10 @@ trap 'asked=1' TERM INT HUP
 trap : PIPE # a reader that went away must neither end the hold nor break the heal; caught, not ignored, so that children start clean
 
 case $os in
-Linux) filter_kind=nft sample_ms=200 probe_limit_s=2 ;;
+Linux)
+	filter_kind=nft sample_ms=200 probe_limit_s=2
+	command -v nft >/dev/null 2>&1 || ! command -v iptables >/dev/null 2>&1 || filter_kind=iptables
+	;;
 Darwin) filter_kind=pf sample_ms=500 probe_limit_s=1 ;; # a look costs a process there; its nc -w does not bound a connect
 *) filter_kind='' sample_ms=500 probe_limit_s=2 ;;
 esac

@@ -21,12 +21,7 @@ ssh_interface() {
 	controller_read
 	R=
 	[ -n "$controller" ] || return 1
-	case $controller in *%*) R=${controller#*%} && return 0 ;; esac
-	if [ "$os" = Linux ]; then
-		R=$(ip -o route get "$controller" 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p')
-	else
-		R=$(route -n get "$controller" 2>/dev/null | sed -n 's/.*interface: *\([^ ]*\).*/\1/p')
-	fi
+	device_of "$controller"
 	[ -n "$R" ]
 }
 

@@ -1,13 +1,14 @@
 #!/bin/sh
 # Cut this node off from `peers`: their packets are dropped, IPv4 and IPv6, for `hold` seconds. The controller's SSH passes.
-# Keys: id run owner rig_dir hold peers [direction ports clients api_port sudo at also]. docs/node-scripts.md shows the rules.
+# `interface`: only those of their addresses that are reached by it; what goes by other ways goes on.
+# Keys: id run owner rig_dir hold peers [interface direction ports clients api_port sudo at also]. docs/node-scripts.md shows the rules.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
 . "$here/lib.sh"
 # shellcheck source=faults/undo.sh
 . "$here/undo.sh"
 
-parse_args 'id run owner rig_dir hold at also home pidfile match sudo peers direction ports clients api_port' "$@"
+parse_args 'id run owner rig_dir hold at also home pidfile match sudo peers interface direction ports clients api_port' "$@"
 require_fault
 kind=partition
 direction=${direction:-both}
@@ -17,6 +18,7 @@ numbers_or_usage ports "$ports"
 numbers_or_usage api_port "$api_port"
 [ -z "$clients" ] || [ -n "$api_port" ] || usage 'clients need api_port'
 addresses_or_usage "$peers"
+case $interface in -* | *[!A-Za-z0-9._-]*) usage "interface: $interface" ;; esac
 [ -z "$clients" ] || addresses_or_usage "$clients"
 
 # family_probes FAMILY LIST -> R: those of that family.
@@ -60,11 +62,17 @@ evidence() {
 	[ -z "$clients" ] || clients_cut=1
 	case " $peers " in *" ${controller:-none} "*) clients_cut=1 ;; esac # its SSH passes, its requests do not
 	note clients_cut "$clients_cut"
+	[ -z "$interface" ] || note interface "$interface"
 }
 
-R=$(printf '%s' "$id" | tr -c 'A-Za-z0-9_' '_')
-table=rig_$R
+filter_name
 controller_read
+if [ -n "$interface" ]; then
+	# shellcheck disable=SC2086 # a list of addresses
+	reached_by "$interface" $peers
+	[ -n "$R" ] || skip "no address of the other side is reached by $interface"
+	peers=$R
+fi
 filter_ready || skip "$R"
 probe_list && all_probes=$R
 # shellcheck disable=SC2086 # a list of probes

@@ -10,9 +10,10 @@ rig_qdisc=7a19
 # shape_ready: may this fault be set up? R: why not
 shape_ready() {
 	case $filter_kind.$effect in
-	nft.delay) tc_ready ;;
+	nft.delay | iptables.delay) tc_ready ;;
 	nft.*) filter_ready ;;
 	pf.*) filter_ready && pipe_ready ;;
+	iptables.*) R='nft not found' && return 1 ;;
 	*) none_ready ;;
 	esac
 }
@@ -20,7 +21,7 @@ shape_ready() {
 # shape_load: set it up; R: why not
 shape_load() {
 	case $filter_kind.$effect in
-	nft.delay) tc_load ;;
+	nft.delay | iptables.delay) tc_load ;;
 	nft.*) shape_nft_load ;;
 	pf.*) pipe_load && pf_load ;;
 	esac
@@ -30,7 +31,7 @@ shape_load() {
 shape_counts() {
 	seen=0 dropped=0
 	case $filter_kind.$effect in
-	nft.delay) tc_counts ;;
+	nft.delay | iptables.delay) tc_counts ;;
 	nft.*) shape_nft_counts ;;
 	pf.*) pipe_counts ;;
 	esac
@@ -41,7 +42,7 @@ undo_shape() {
 	if same_boot; then
 		if [ -n "$qdisc" ]; then
 			tc_remove || { note reason "$R" && return 1; }
-		elif [ "$filter_kind" = nft ]; then
+		elif [ "$os" = Linux ]; then
 			[ -z "$table" ] || nft_remove || { note reason "$R" && return 1; }
 		else
 			pf_remove || { note reason "$R" && return 1; }
@@ -88,10 +89,7 @@ shape_nft_counts() {
 devices() {
 	found_devices=
 	for address in $peers; do
-		case $address in
-		*%*) device=${address#*%} ;;
-		*) device=$(ip -o route get "$address" 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p') ;;
-		esac
+		device_of "$address" && device=$R
 		case " $found_devices lo " in *" $device "*) ;; *) found_devices="$found_devices${found_devices:+ }$device" ;; esac
 	done
 	R=$found_devices

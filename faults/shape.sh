@@ -61,8 +61,8 @@ prove() {
 	case $effect in
 	delay)
 		connects 3 "$probe" "$((1 + amount / 1000)).9"
-		R="a connection takes $quickest_ms ms, $before_ms ms before"
 		note connect_ms "$quickest_ms" && note connect_before_ms "$before_ms"
+		R="a connection takes $quickest_ms ms, $before_ms ms before"
 		[ "$connected" -gt 0 ] && [ "$quickest_ms" -ge $((before_ms + amount * 8 / 10)) ] || return 1
 		;;
 	loss)
@@ -84,9 +84,8 @@ prove() {
 	case $filter_kind.$effect in nft.loss | nft.bandwidth) R='the rule has dropped no packets' && [ "$dropped" -gt 0 ] || return 1 ;; esac
 }
 
-R=$(printf '%s' "$id" | tr -c 'A-Za-z0-9_' '_')
-table=rig_$R
-[ "$filter_kind.$effect" != nft.delay ] || table=
+filter_name
+[ "$os.$effect" != Linux.delay ] || table=
 controller_read
 shape_ready || skip "$R"
 probe_list

@@ -9,6 +9,7 @@ import json
 from rich.table import Table
 from rich.text import Text
 
+from rig.cli.instances import examine_instances
 from rig.cli.reach import running_nodes
 from rig.cli.rehearse import print_rehearsed, rehearse_plan
 from rig.cli.streams import console_on
@@ -64,7 +65,8 @@ def doctor(
 async def _examine(inventory: Inventory, plan: Plan, *, evaluate: bool) -> list[Finding]:
     lost: dict[str, SshError] = {}
     async with open_nodes(inventory, on_unreachable=lambda error: lost.setdefault(error.node, error)) as nodes:
-        return await examine_fully(inventory, nodes, lost, kinds=plan.struck, evaluate=evaluate)
+        found = await examine_fully(inventory, nodes, lost, kinds=plan.struck, evaluate=evaluate)
+        return [*found, *await examine_instances(nodes)]
 
 
 async def _rehearse(inventory: Inventory, *, yes: bool) -> None:

@@ -1,11 +1,14 @@
-"""The target's instances, for commands that have no observer running."""
+"""The target's instances and deployments, for commands that have no observer running."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 
+from rig.errors import TargetError
 from rig.injection.aim import InstanceView
+from rig.nodes.doctor import Finding
+from rig.nodes.judging import judge_instances
 from rig.nodes.ssh import Nodes
 from rig.observe.exo import Exo
 
@@ -25,3 +28,19 @@ async def instances_now(target: Exo, nodes: Nodes) -> Sequence[InstanceView]:
         )
         for identity, view in (await target.instances(urls[first])).items()
     ]
+
+
+async def examine_instances(nodes: Nodes) -> list[Finding]:
+    """Whether the cluster holds instances that no deployment asks for; empty when the target does not tell."""
+    target = Exo()
+    try:
+        for name, conn in nodes.items():
+            try:
+                found = await target.instances(conn.node.api)
+                deployed = {view["model"] or "?" for view in (await target.deployments(conn.node.api)).values()}
+            except TargetError:
+                continue
+            return judge_instances(name, {key: view["model"] or "?" for key, view in found.items()}, deployed)
+    finally:
+        await target.close()
+    return []

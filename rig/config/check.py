@@ -10,7 +10,7 @@ from difflib import get_close_matches
 
 from rig.config.fields import duration_text
 from rig.config.inventory import Inventory, Node
-from rig.config.plan import AT_ONCE, HELD, RESTARTS, Kind, KindPlan, Plan
+from rig.config.plan import AT_ONCE, CUTS, HELD, RESTARTS, Kind, KindPlan, Plan
 from rig.config.problems import FieldPath, Problem
 from rig.config.workload import Arrivals, Deadlines, Lengths, Workload
 
@@ -30,7 +30,7 @@ _ONLY_UNDER: dict[str, frozenset[Kind]] = {
     "leave": frozenset({"memory-pressure", "disk-fill"}),
     "most": frozenset({"memory-pressure", "disk-fill"}),
     "load": frozenset({"cpu-hog"}),
-    "interface": frozenset({"link-down"}),
+    "interface": frozenset({"link-down", *CUTS}),
     "halves": frozenset({"double"}),
 }
 """Keys that say something about some kinds only."""

@@ -61,7 +61,8 @@ class KindPlan(Strict):
     leave: Size = 2 * 2**30  # memory-pressure, disk-fill: how much is left available or free
     most: Size | None = None  # the same: never take more than this
     load: int | None = Field(default=None, ge=1, le=512)  # cpu-hog: endless loops; None: one per processor
-    interface: Text | None = None  # link-down: which; None: a peer-facing one that does not carry the SSH session
+    # link-down: which; None: a peer-facing one that does not carry the SSH session. Partitions: only what goes by it.
+    interface: Text | None = None
     halves: list[Half] = Field(default=["freeze", "node-crash"], min_length=2, max_length=2)  # double: on two nodes
     time_to_serve: Duration | None = Field(default=None, gt=0)  # bound from heal, for the verdict; None: none
 

@@ -94,18 +94,20 @@ class Watcher:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._hold_s + RELEARN_S
         path = f"{self.conn.node.rig_dir}/log/{self._fault_id}.log"
-        why = self.progress.detail
+        why, gone = self.progress.detail, False
         while (left_s := deadline - loop.time()) > 0:
             try:
+                alive = await self._script_alive()  # asked first: one that ends in between has its end in its log
                 result = await self.conn.run(f"cat {q(path)}", timeout_s=min(left_s, 10.0), check=False)
                 self._replace([event for event in map(parse_event, result.stdout.splitlines()) if event is not None])
                 if self.progress.events and self.progress.events[-1].event in LAST_EVENTS:
                     end = end_of(self.progress.events)
                     self._finish(end, f"{_reason(self.progress.events)} (connection lost on the way: {why})")
                     return
-                if not await self._script_alive():
+                if gone and not alive:  # twice: the lease goes a moment before the script says so
                     await self._heal_from_lease(f"the script is gone without an end ({why})")
                     return
+                gone = not alive
             except NodeError as exc:
                 why = exc.message
             await asyncio.sleep(min(POLL_S, max(0.0, deadline - loop.time())))

@@ -216,6 +216,8 @@ async def _partition(planned: Planned, context: AimContext) -> Aim:
         node = context.nodes[name].node
         _allowed(planned, name, node)
         values = process_values(node) | {"peers": " ".join(peers), "direction": planned.direction}
+        if planned.settings.interface:
+            values |= {"interface": planned.settings.interface}
         if planned.clients_cut:
             clients = await _controller_addresses(context, name)
             values |= {"clients": " ".join(clients), "api_port": str(urlsplit(node.api).port or "")}
@@ -224,12 +226,17 @@ async def _partition(planned: Planned, context: AimContext) -> Aim:
         acts=tuple(acts),
         nodes=(*left, *right),
         clients_cut=left if planned.clients_cut else (),
-        partial=await _partial(left, right, context),
+        partial=await _partial(left, right, planned.settings.interface, context),
     )
 
 
-async def _partial(left: Sequence[str], right: Sequence[str], context: AimContext) -> str:
-    """What a packet filter leaves connected: an instance across the cut whose runners speak RDMA."""
+async def _partial(left: Sequence[str], right: Sequence[str], interface: str | None, context: AimContext) -> str:
+    """What a partition leaves connected: other interfaces, if it is of one; an instance over RDMA across the cut."""
+    by_interface = f"partial: only what goes by {interface} is cut" if interface else ""
+    return "; ".join(filter(None, (by_interface, await _over_rdma(left, right, context))))
+
+
+async def _over_rdma(left: Sequence[str], right: Sequence[str], context: AimContext) -> str:
     if not context.rdma_models:
         return ""
     try:

@@ -92,6 +92,7 @@ class Outside:
 
     def __init__(self, nodes: Nodes, aim: Aim) -> None:
         inside = {act.node for act in aim.acts}
+        self._some = any("interface" in act.values for act in aim.acts)  # other addresses go on to answer
         self._targets = [address for name in sorted(inside) for address in nodes[name].node.addresses][:PROBE_LIMIT]
         self._peers = [nodes[name] for name in aim.nodes if name not in inside][:2]
         self._answered: dict[str, set[str]] = {}
@@ -113,6 +114,8 @@ class Outside:
             if answered is not None:
                 open_still += [f"{conn.name} → {address}" for address in sorted(answered & before)]
                 cut += len(before - answered)
+        if open_still and self._some and cut:
+            return Account(name, "agrees", f"{cut} connections that worked before no longer do, {len(open_still)} do")
         if open_still and not in_time():  # a retried SYN may have got through just after the heal
             return Account(name, "silent", "the hold was over before the other side had tried")
         if open_still:

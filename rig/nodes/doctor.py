@@ -182,7 +182,7 @@ def _tools(conn: NodeConnection, seen: Inspection, kinds: frozenset[str] | None)
         return "fail" if kinds is None or kind in kinds else "warn"
 
     found: list[Finding] = []
-    name = "pfctl" if seen.os == "Darwin" else "nft"
+    name = "pfctl" if seen.os == "Darwin" else "nft"  # iptables will do for partitions
     if "filter" not in seen.tools:
         text = f"{name} is not there: no partitions"
         found.append(Finding(conn.name, "packet filter", level("partition"), text, f"install {name}"))

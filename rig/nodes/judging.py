@@ -64,6 +64,16 @@ def judge_paths(name: str, reached: Mapping[str, bool], resolved: Mapping[str, b
     return found
 
 
+def judge_instances(name: str, instances: Mapping[str, str], deployed: Collection[str]) -> list[Finding]:
+    """`instances`: id → model, as the node tells of all nodes. One that no deployment asks for is somebody's."""
+    foreign = [f"{model} ({identity[:8]})" for identity, model in instances.items() if model not in deployed]
+    if not foreign:
+        text = f"{len(instances)}, each of a deployment" if instances else "none"
+        return [Finding(name, "instances", "ok", text)]
+    text = f"nobody deployed {', '.join(foreign)}: they hold memory, and faults hit them too"
+    return [Finding(name, "instances", "warn", text, "delete them, if they are not meant to be there")]
+
+
 def _home(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterator[Finding]:
     if facts.get("home") == "0":
         yield Finding(name, "home", "fail", f"{node.exo.home} is not there", "correct `exo.home`")

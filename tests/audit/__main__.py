@@ -1,4 +1,5 @@
-"""`python -m tests.audit`: soak both behaviours of the embedded cluster, and compare what the rig tells with what was.
+"""`python -m tests.audit`: soak the embedded cluster, both behaviours and with every kind of fault, and compare what
+the rig tells with what was.
 
 `python -m tests.audit compare RUN_FOLDER…` compares runs that were kept (`rig soak --keep-cluster`). Exit status 0 only
 when nothing differs.
@@ -20,7 +21,8 @@ from tests.audit.compare import compare_run
 from tests.audit.show import show
 from tests.audit.soak import soak
 
-BEHAVIOURS: Final = ("embedded", "embedded-exo-0.3.70")
+SOAKS: Final = (("embedded", "keeper"), ("embedded-exo-0.3.70", "keeper"), ("embedded", "all"))
+"""Inventory and plan."""
 WIDTH: Final = 160
 
 
@@ -51,9 +53,9 @@ def _audit(minutes: float, *, keep: bool, console: Console) -> int:
     out = Path(tempfile.mkdtemp(prefix="rig-audit-"))
     try:
         runs: list[Path] = []
-        for behaviour in BEHAVIOURS:
-            console.print(f"soaking {behaviour} for {minutes:g} minutes")
-            runs.append(soak(behaviour, minutes, out))
+        for inventory, plan in SOAKS:
+            console.print(f"soaking {inventory} with plan {plan} for {minutes:g} minutes")
+            runs.append(soak(inventory, minutes, out, plan=plan))
         status = _compare(runs, console)
     finally:
         if keep:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rig.journal.records import FaultKind
 from rig.soak.unwedging import CUT_SHORT
 from tests.audit.cluster import ClusterAccount
 from tests.audit.findings import Compared, Findings
@@ -41,12 +42,26 @@ class Cause:
         )
 
 
-ACTS: dict[str, frozenset[str]] = {  # by kind; what another kind does, the audit does not know
+_CRASH = frozenset({"stop", "kill", "start"})
+ACTS: dict[FaultKind, frozenset[str]] = {  # by kind; what another kind does, the audit does not know
     "freeze": frozenset({"stop"}),
-    "node-crash": frozenset({"stop", "kill", "start"}),
-    "master-crash": frozenset({"stop", "kill", "start"}),
+    "node-crash": _CRASH,
+    "master-crash": _CRASH,
+    "fast-master-restart": _CRASH,
+    "graceful-stop": frozenset({"start"}),  # it asks; every process ends by itself
+    "rolling-restart": frozenset({"start"}),
     "runner-kill": frozenset({"kill"}),
     "partition": frozenset({"rules"}),
+    "one-way-partition": frozenset({"rules"}),
+    "bridge-partition": frozenset({"rules"}),
+    "net-loss": frozenset({"rules"}),
+    "net-bandwidth": frozenset({"rules"}),
+    "net-delay": frozenset({"rules"}),  # an anchor on a Mac; a queue on Linux, which is no rule
+    "link-down": frozenset(),
+    "memory-pressure": frozenset(),
+    "cpu-hog": frozenset(),
+    "disk-fill": frozenset(),
+    "reboot": frozenset({"kill", "start"}),
 }
 
 
@@ -68,10 +83,11 @@ def _of_strike(strike: Strike, cluster: ClusterAccount) -> list[Cause]:
     last = max(strike.marks.values())
     to_t = last + strike.error_s + (BUSY_S + cluster.resolution_s(last) if strike.healed_t is not None else 3600.0)
     acts = ACTS.get(strike.kind, frozenset())
-    hit = Cause(strike.about, strike.node, from_t, to_t, acts - {"start"}, frozenset(strike.touched), strike.table)
+    touched = None if strike.kind == "reboot" else frozenset(strike.touched)  # a reboot ends everything
+    hit = Cause(strike.about, strike.node, from_t, to_t, acts - {"start"}, touched, strike.table)
     if "start" not in acts:
         return [hit]
-    born = frozenset({strike.new_main} if strike.new_main else set[int]())
+    born = None if touched is None else frozenset({strike.new_main} if strike.new_main else set[int]())
     return [hit, Cause(strike.about, strike.node, from_t, to_t, frozenset({"start"}), born)]
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import msgspec
 
 from rig.embedded import ledger, sampler
-from rig.journal.records import AnyRecord, ClockOffset, FaultChanged, RequestEnded, RequestStarted, Unwedged
+from rig.journal.records import AnyRecord, ClockOffset, FaultChanged, FaultKind, RequestEnded, RequestStarted, Unwedged
 from tests.audit.compare import compare
 from tests.audit.story import agreeing
 from tests.audit.world import MODEL, ZERO, World
@@ -123,7 +123,9 @@ def planned_hold(number: int, hold_s: float) -> Change:
 
 def another_kind(world: World) -> None:
     world.journal[:] = [
-        msgspec.structs.replace(record, fault_kind="cpu-hog") if isinstance(record, FaultChanged) else record
+        msgspec.structs.replace(record, fault_kind=cast("FaultKind", "flood"))
+        if isinstance(record, FaultChanged)
+        else record
         for record in world.journal
     ]
 

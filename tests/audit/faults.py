@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rig.journal.records import FaultState, Unwedged
+from rig.config.plan import CUTS
+from rig.journal.records import FaultKind, FaultState, Unwedged
 from rig.soak.unwedging import CUT_SHORT
 from tests.audit.causes import ACTS
 from tests.audit.cluster import ClusterAccount
@@ -22,7 +23,15 @@ SLACK_S = 0.05
 START_PROOF_S = 0.5  # a script looks for a new main every 50 ms, and a look takes what the machine lets it
 HEAL_LIMIT_S = 2.0  # a node heals by itself within the hold and this
 START_ROUND_S = 1.5  # the boot time that a start counts from is in whole seconds
+GRACEFUL: frozenset[FaultKind] = frozenset({"graceful-stop", "rolling-restart"})
 TERMINAL: tuple[FaultState, ...] = ("healed", "skipped", "ineffective", "invalid", "unhealed")
+
+UNSEEN: frozenset[FaultKind] = frozenset(
+    {"net-delay", "net-loss", "net-bandwidth", "link-down", "memory-pressure", "cpu-hog", "disk-fill", "reboot"}
+)
+"""Kinds of whose strike neither ledger nor sampler tells enough: their moments are compared with the node's own words,
+and what they do to processes and rules by `compare_causes`."""
+NO_WITNESS = "neither ledger nor sampler looks there: only the moments are compared"
 
 Points = list[tuple[str, str]]
 
@@ -38,8 +47,11 @@ def compare_faults(rig: RigAccount, cluster: ClusterAccount, findings: Findings)
     for strike in strikes(rig):
         if strike.struck_t is None or strike.last not in ("healed", "holding", "struck"):
             continue
-        check = Check(rig, cluster, findings, strike)
-        findings.row(f"faults: {strike.kind}").judge(strike.about, check.points())
+        row, points = findings.row(f"faults: {strike.kind}"), Check(rig, cluster, findings, strike).points()
+        if points or strike.kind not in UNSEEN:
+            row.judge(strike.about, points)
+        else:
+            row.explain(NO_WITNESS)
     for one in rig.unwedged:
         findings.row("unwedged nodes").judge(f"unwedging of {one.node} after fault {one.fault}", _began(one, cluster))
 
@@ -73,7 +85,9 @@ class Check:
         assert struck_t is not None
         if strike.kind not in ACTS:
             return [(f"struck at {struck_t:.3f}", "the audit does not know this kind of fault")]
-        if strike.kind == "partition":
+        if strike.kind in UNSEEN:
+            return self._journalled()
+        if strike.kind in CUTS:
             return check_partition(self.rig, self.cluster, self.findings, strike)
         if not strike.pids:
             return [("struck", "it names no pid")]
@@ -82,11 +96,16 @@ class Check:
         points = unknown + self._journalled()
         for life in (life for life in lives.values() if life is not None):
             points += self._identity(life)
-            points += self._stopped(life) if strike.kind == "freeze" else self._killed(life)
+            points += self._hit(life)
         if strike.kind == "runner-kill":
             return points + self._runner(lives[strike.pids[0]])
-        points += self._whole_tree(struck_t)
+        points += [] if strike.kind in GRACEFUL else self._whole_tree(struck_t)
         return points if strike.kind == "freeze" else points + self._restarted(struck_t)
+
+    def _hit(self, life: Life) -> Points:
+        if self.strike.kind == "freeze":
+            return self._stopped(life)
+        return self._ended(life) if self.strike.kind in GRACEFUL else self._killed(life)
 
     def tolerance_s(self, t: float) -> float:
         return self.strike.error_s + self.cluster.resolution_s(t) + SLACK_S
@@ -95,7 +114,7 @@ class Check:
         """The moments that the reports use are those that the node told."""
         points: Points = []
         for record in self.rig.faults[self.strike.fault]:
-            mark = self.strike.marks.get(record.state)
+            mark = self.strike.together.get(record.state)
             if mark is not None and abs(mark - record.at_t) > self.strike.error_s + record.at_error_s:
                 points.append((f"{record.state} at {record.at_t:.3f}", f"the node's clock says {mark:.3f}"))
         return points
@@ -176,6 +195,20 @@ class Check:
             points.append((claim, f"it ended with status {life.status}"))
         if life.pid in (strike.main, strike.pids[0]):
             self.findings.spread(f"{strike.kind}: strike, journal and ledger").add(death[1] - struck_t)
+        return points
+
+    def _ended(self, life: Life) -> Points:
+        """Between the request to stop and its proof, and by itself."""
+        struck_t, proof_t = self.strike.marks["struck"], self.strike.marks.get("proof", self.strike.marks["struck"])
+        death = life.death(self.cluster.looks)
+        claim = f"{life.name} ended by itself between {struck_t:.3f} and {proof_t:.3f}"
+        if death is None:
+            return [(claim, "it lives")]
+        points: Points = []
+        if death[1] < struck_t - self.tolerance_s(struck_t) or death[0] > proof_t + self.tolerance_s(proof_t):
+            points.append((claim, f"it ended at {death[1]:.3f}"))
+        if life.status == -9:
+            points.append((claim, "it was killed"))
         return points
 
     def _whole_tree(self, struck_t: float) -> Points:

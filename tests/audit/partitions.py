@@ -67,12 +67,12 @@ def _moment(name: str, told_t: float, real_t: float, tolerance_s: float) -> Poin
 
 
 def _rules(rig: RigAccount, strike: Strike, loaded: Rules) -> Points:
-    """Each address of each node on the other side is dropped, coming and going."""
+    """Each address of each node on the other side is dropped, on every way that is cut."""
     points: Points = []
     for other in strike.others:
         for address in rig.info.inventory["nodes"][other]["addresses"]:
             bare = str(address).partition("%")[0]
-            for way in ("in", "out"):
+            for way in strike.ways:
                 if not any(_drops(rule, bare, way) for rule in loaded.rules if names(rule, strike.table)):
                     points.append((f"cut off from {other}", f"no rule drops {bare} {way}"))
     return points

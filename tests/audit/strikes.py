@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from rig.journal.records import FaultChanged, FaultKind, FaultState
@@ -17,7 +17,7 @@ class Strike:
     """What one script did on one node. `marks` by event, and `proof`: when the strike had been proved."""
 
     fault: int
-    kind: FaultKind
+    kind: FaultKind  # of a double: of the half on this node
     node: str
     others: tuple[str, ...]  # the nodes on the other side of a partition
     model: str | None
@@ -25,8 +25,10 @@ class Strike:
     last: FaultState
     said: dict[str, dict[str, Any]]
     marks: dict[str, float] = field(default_factory=dict[str, float])
+    together: dict[str, float] = field(default_factory=dict[str, float])  # the marks of the whole fault
     error_s: float = 0.0
     early: bool = False  # the hold was ended before its time
+    ways: tuple[str, ...] = ("in", "out")  # that a partition cuts
     starts: dict[int, float] = field(default_factory=dict[int, float])  # of the pids, on the run's clock, if told
 
     @property
@@ -62,7 +64,9 @@ class Strike:
 
     @property
     def table(self) -> str:
-        return str(self.said.get("struck", {}).get("table", ""))
+        """Where its rules are: a table of nft or an anchor of pf."""
+        struck = self.said.get("struck", {})
+        return str(struck.get("table", struck.get("anchor", "")))
 
     def packets(self, event: str) -> int:
         return int(self.said.get(event, {}).get("packets", "0") or "0")
@@ -73,8 +77,16 @@ def strikes(rig: RigAccount) -> Iterator[Strike]:
     for records in rig.faults.values():
         last = records[-1]
         acting = [node for node in last.nodes if isinstance(last.evidence.get(node), dict)]
-        for node in acting:
-            yield _strike(rig, last, records, node, acting)
+        several = [_strike(rig, last, records, node, acting) for node in acting]
+        for strike in several:
+            yield replace(strike, together=_together(several))
+
+
+def _together(several: list[Strike]) -> dict[str, float]:
+    """A fault on several nodes reaches a state with the first of them, and is healed with the last."""
+    names = {name for strike in several for name in strike.marks}
+    moments = {name: [strike.marks[name] for strike in several if name in strike.marks] for name in names}
+    return {name: max(ts) if name == "healed" else min(ts) for name, ts in moments.items()}
 
 
 def _strike(rig: RigAccount, last: FaultChanged, records: list[FaultChanged], node: str, acting: list[str]) -> Strike:
@@ -92,7 +104,7 @@ def _strike(rig: RigAccount, last: FaultChanged, records: list[FaultChanged], no
     ticks = {item.partition(":")[0]: item.partition(":")[2] for item in items}
     return Strike(
         fault=last.fault,
-        kind=last.fault_kind,
+        kind=_kind(last, node),
         node=node,
         others=tuple(name for name in last.nodes if name not in acting),
         model=last.model,
@@ -102,8 +114,17 @@ def _strike(rig: RigAccount, last: FaultChanged, records: list[FaultChanged], no
         marks=marks,
         error_s=TICK_S + (0.0 if offset is None else offset.error_s),
         early=said.get("healing", {}).get("why") not in (None, "hold over"),
+        ways=tuple(way for way in ("in", "out") if last.aim.endswith(f"({way} only)")) or ("in", "out"),
         starts={int(pid): int(tick) / 100 + shift_s for pid, tick in ticks.items() if tick.isdigit()},
     )
+
+
+def _kind(last: FaultChanged, node: str) -> FaultKind:
+    """The aim of a double reads `KIND of NODE + KIND of NODE`."""
+    if last.fault_kind != "double":
+        return last.fault_kind
+    halves = [half.split(" of ") for half in last.aim.split(" + ")]
+    return cast("FaultKind", next(kind for kind, where in halves if where == node))
 
 
 def _pids(text: object) -> list[int]:

@@ -36,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     inventory, plan = work / "short.yaml", work / "plan.yaml"
     inventory.write_text(INVENTORY)
     plan.write_text(PLAN)
-    return soak(str(inventory), MINUTES, work / "results", "--faults", str(plan))
+    return soak(str(inventory), MINUTES, work / "results", plan=str(plan))
 
 
 def test_a_real_run_agrees(run: Path) -> None:

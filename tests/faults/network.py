@@ -114,7 +114,11 @@ class Network:
         return subprocess.run(command, capture_output=True, timeout=10, check=False).returncode == 0
 
     def nft(self, *arguments: str) -> str:
-        return _run(*self.enter_node, "nft", *arguments)
+        return self.command("nft", *arguments)
+
+    def command(self, *words: str) -> str:
+        """In the node's network."""
+        return _run(*self.enter_node, *words)
 
     def nft_on_peer(self, text: str) -> None:
         _run("ip", "netns", "exec", self.peer_ns, "nft", text)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
+import shlex
 import shutil
 import subprocess
 import sys
@@ -136,7 +137,7 @@ class Hosts:
     def script(self, node: str, name: str, *, folder: Path, **keys: str) -> Script:
         """A node script over an SSH connection of its own."""
         given = {"id": "f1", "run": "t", "owner": "tests", "rig_dir": self.inventory.nodes[node].rig_dir} | keys
-        words = " ".join(f"'{key}={value}'" for key, value in given.items())
+        words = " ".join(shlex.quote(f"{key}={value}") for key, value in given.items())
         command = [*self.ssh_words(node), f"sh {folder}/{name} {words}"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.processes.append(process)

@@ -63,8 +63,8 @@ def test_by_peer(hosts: Hosts, partition: Partition) -> None:
 
 def test_by_interface(hosts: Hosts, partition: Partition) -> None:
     """The cable that stands for Thunderbolt is cut, Ethernet is not."""
-    cable = [hosts.address(peer, kind) for peer in ("node-2", "node-3") for kind in ("thunderbolt4", "thunderbolt6")]
-    partition(peers=" ".join(cable))
+    script = partition(peers=f"{hosts.addresses('node-2')} {hosts.addresses('node-3')}", interface="tb0")
+    assert script.fields("struck")["cut"] == "ipv4 ipv6"
     assert not hosts.reaches("node-1", hosts.address("node-2", "thunderbolt4"), API_PORT)
     assert not hosts.reaches("node-3", hosts.address("node-1", "thunderbolt6"), EXO_PORT)
     assert hosts.reaches("node-1", hosts.address("node-2"), API_PORT)

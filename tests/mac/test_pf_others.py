@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.hosts.hosts import API_PORT, EXO_PORT, Hosts, until
+from tests.hosts.hosts import API_PORT, EXO_PORT, Hosts, run, until
 from tests.mac.mac import ANCHOR, Tools
 
 FOREIGN = "com.apple/org.foreign"
@@ -91,16 +91,47 @@ def test_directions(macs: Hosts, mac: Tools, foreign: str) -> None:
     assert macs.reaches("node-2", macs.address("node-1", "ethernet6"), EXO_PORT)
 
 
-def test_dummynet_loses_and_says_what_it_cannot(macs: Hosts, mac: Tools, foreign: str) -> None:
+def test_dummynet_loses(macs: Hosts, mac: Tools, foreign: str) -> None:
     mac.must("dnctl pipe 41 config plr 1")
     mac.enforce(f"dummynet out quick proto tcp from any to {mac.mac.peer.address} pipe 41\n")
     assert not mac.reaches()
     assert counted(mac) > 0
     mac.must("dnctl pipe 41 config plr 0")
     assert mac.reaches()
-    assert mac.mac.run("dnctl pipe 41 config delay 200").status != 0
     mac.must(f"pfctl -q -a {ANCHOR} -F all; dnctl pipe 41 delete")
     assert mac.must("dnctl list") == ""
+
+
+def test_dummynet_delays_what_the_rule_names_and_nothing_else(macs: Hosts, mac: Tools, foreign: str) -> None:
+    """Packets to one peer, of both families; another peer is not waited for. Nothing is lost when the pipe goes."""
+    macs.serve_echo("node-3")
+    peer4, peer6 = macs.address("node-2"), macs.address("node-2", "ethernet6")
+    held, held6 = macs.connect_echo("node-1", peer4), macs.connect_echo("node-1", peer6)
+    free = macs.connect_echo("node-1", macs.address("node-3"))
+    rules = [f"dummynet out quick proto tcp from any to {peer.partition('%')[0]} pipe 41\n" for peer in (peer4, peer6)]
+    mac.must("dnctl pipe 41 config delay 3000")
+    mac.enforce("".join(rules))
+    assert not held.answers(within_s=1)
+    assert not held6.answers(within_s=1)
+    assert free.answers()
+    assert held.answers(within_s=20)
+    assert held6.answers(within_s=20)
+    assert counted(mac) > 0
+    mac.must(f"pfctl -q -a {ANCHOR} -F all; dnctl pipe 41 delete")
+    assert held.answers(within_s=2)
+    assert held6.answers(within_s=2)
+    assert "pipe41" not in run([*macs.in_network("node-1"), "nft", "list", "ruleset"]).out
+    assert "pipe41" not in run([*macs.in_network("node-1"), "ip", "link"]).out
+
+
+def test_a_delay_on_the_way_in_is_refused(macs: Hosts, mac: Tools, foreign: str) -> None:
+    mac.must("dnctl pipe 41 config delay 200")
+    assert mac.load(f"dummynet in quick proto tcp from {mac.mac.peer.address} to any pipe 41\n").status != 0
+    assert mac.load(f"dummynet quick proto tcp from {mac.mac.peer.address} to any pipe 41\n").status != 0
+    mac.must("dnctl pipe 41 config plr 0")
+    mac.enforce(f"dummynet in quick proto tcp from {mac.mac.peer.address} to any pipe 41\n")
+    assert mac.mac.run("dnctl pipe 41 config delay 200").status != 0
+    mac.must(f"pfctl -q -a {ANCHOR} -F all; dnctl pipe 41 delete")
 
 
 def counted(mac: Tools) -> int:

@@ -8,7 +8,7 @@ from rig.config.inventory import ExoProcess, Node, Ssh
 from rig.config.plan import KINDS, Kind
 from rig.nodes.doctor import Finding
 from rig.nodes.facts import parse_facts
-from rig.nodes.judging import judge, judge_paths, judge_versions, judge_wall
+from rig.nodes.judging import judge, judge_instances, judge_paths, judge_versions, judge_wall
 
 NODE = Node(ssh=Ssh(host="studio-1"), api="http://studio-1:52415", exo=ExoProcess(home="/Users/exo/.exo"))
 USUAL: tuple[Kind, ...] = ("node-crash", "freeze", "partition")
@@ -94,3 +94,11 @@ def test_paths_and_clocks() -> None:
 
 def test_lines_that_are_no_facts_are_dropped() -> None:
     assert parse_facts("user=rig\nnonsense\nsudo_rules=a=b\n a b=c\n") == {"user": "rig", "sudo_rules": "a=b"}
+
+
+def test_instances_that_nobody_deployed() -> None:
+    [sound] = judge_instances("a", {"i1": "m"}, {"m", "other"})
+    assert (sound.level, sound.text) == ("ok", "1, each of a deployment")
+    [foreign] = judge_instances("a", {"i1": "m", "i2-of-somebody": "theirs"}, {"m"})
+    assert foreign.level == "warn"
+    assert "theirs (i2-of-so)" in foreign.text

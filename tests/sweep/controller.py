@@ -63,8 +63,8 @@ def read_inventory(path: str) -> Inventory:
     return Inventory.model_validate_json(Path(path).read_text())
 
 
-async def strike(order: Order) -> str:
-    """The fault's last state. Raises RigError."""
+async def strike(order: Order) -> tuple[str, str]:
+    """The fault's last state, and why. Raises RigError."""
     inventory = read_inventory(order.inventory)
     journal = Journal(Path(order.out), RunClock())
 
@@ -84,14 +84,15 @@ async def strike(order: Order) -> str:
             async with hold_locks(nodes, "sweep", ttl_s=3.0):
                 context = AimContext(nodes=nodes, instances=instances, rehearsed=frozenset(nodes))
                 fault = Fault(planned(order), context, journal, Identity(run="sweep", owner=default_owner()))
-                return await fault.run(asyncio.Event())
+                return await fault.run(asyncio.Event()), fault.reason
     finally:
         journal.close()
 
 
 def main(order: Order) -> int:
     try:
-        told = {"state": asyncio.run(strike(order)), "reason": ""}
+        state, reason = asyncio.run(strike(order))
+        told = {"state": state, "reason": reason}
     except (JournalError, RigError) as error:
         told = {"state": "error", "reason": str(error)}
     try:

@@ -10,6 +10,7 @@ from rig.embedded.hosts import commands
 from rig.embedded.hosts.filter_watch import FilterWatch
 from rig.embedded.hosts.places import LINUX_PATH
 from rig.embedded.hosts.root import tree
+from rig.embedded.hosts.tc import Tc, kernel_delays
 from rig.embedded.ledger import Ledger
 from rig.embedded.machine.answering import Handler
 from rig.embedded.machine.environment import node_environment
@@ -17,6 +18,13 @@ from rig.embedded.machine.exo_process import ExoMain
 from rig.embedded.machine.guard import start_guard
 from rig.embedded.machine.shims import INERT, shim
 from rig.embedded.settings import NodeSettings
+
+# Of a machine whose `tc` knows netem, as the scripts look for it; of other modules it knows nothing.
+MODINFO = """\
+#!/bin/sh
+[ "$*" = sch_netem ] || exit 1
+echo 'name: sch_netem'
+"""
 
 
 class System(Protocol):
@@ -43,6 +51,9 @@ def furnish(settings: NodeSettings) -> None:
     folder = tree(settings) / "usr" / "local" / "bin"
     for name in ("nft", "exo-start", "exo-stop", "reboot", "shutdown"):
         put(folder / name, shim(settings, name))
+    if not kernel_delays():
+        put(folder / "tc", shim(settings, "tc"))
+        put(folder / "modinfo", MODINFO)
     for name in settings.inert:
         put(folder / name, INERT)
 
@@ -68,9 +79,10 @@ class Linux:
         self._exo = exo
         self._reboot = reboot
         self._watch = FilterWatch(settings.name, ledger)
+        self._tc = Tc()
 
     def handlers(self) -> dict[str, Handler]:
-        return commands.linux(self._exo, self._watch, self._reboot)
+        return {"tc": self._tc.run, **commands.linux(self._exo, self._watch, self._reboot)}
 
     async def boot(self) -> str | None:
         return await self._exo.start()

@@ -49,6 +49,7 @@ class Firewall:
     tokens: dict[str, str] = field(default_factory=dict[str, str])  # by token: who asked
     enabled: bool = False
     pipes: dict[int, list[str]] = field(default_factory=dict[int, list[str]])  # what each pipe does, for nft
+    delaying: set[int] = field(default_factory=set[int])  # pipes that hold packets back
     removed_packets: int = 0  # blocked by the rules that the last change removed
     _next_token: int = FIRST_TOKEN
     _counts: dict[int, int] = field(default_factory=dict[int, int])  # by id() of a rule: packets before the last change
@@ -65,8 +66,9 @@ class Firewall:
         self.enforce()
 
     def load_anchor(self, path: str, ruleset: Ruleset) -> None:
-        """Options in an anchor's file have no effect: they belong to the main ruleset."""
+        """Options in an anchor's file have no effect: they belong to the main ruleset. Raises PfError."""
         ruleset.skipped = ()
+        self.refuse_inward(ruleset, self.delaying)
         self.anchors[path] = ruleset
         self.enforce()
 
@@ -110,6 +112,13 @@ class Firewall:
         self.enforce()
 
     # ---- enforcement
+
+    @staticmethod
+    def refuse_inward(ruleset: Ruleset, delaying: set[int]) -> None:
+        """Packets are held back on their way out alone. Raises PfError for a rule that would do so to others."""
+        for rule in ruleset.filters():
+            if rule.action == "dummynet" and rule.direction != "out" and rule.pipe in delaying:
+                raise PfError(f"not emulated: delay on the way in ({rule})\n")
 
     def in_force(self) -> list[Evaluated]:
         return evaluation(self.main, self.anchors) if self.enabled else []
