@@ -175,8 +175,7 @@ def nothing_back(story: Story, rules: Rules) -> Iterator[Judged]:
             continue
         back = [p for p in deployed.placements if p.order > gone.order]
         for life in back:
-            came = "" if life.made is None else life.made.span.text()
-            yield Judged("broken", f"{deployed.model} deleted {gone.span.text()}: {life.id} came {came}")
+            yield Judged("broken", f"{deployed.model} deleted {gone.span.text()}: {life.id} came all the same")
         for life in story.of_model(deployed.model):
             stray = life.order > gone.order and life.whose == "unknown"
             if stray and story.deployed_at(life.model, life.order) is None:
