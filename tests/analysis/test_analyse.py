@@ -114,3 +114,11 @@ def test_a_kind_is_told_by_classes_groups_and_its_worst() -> None:
     served = row.times["affected"].serve_from_strike.worst
     assert served is not None
     assert served.value_s < 31
+
+
+def test_what_lasts_is_watched_to_the_end_of_the_journal() -> None:
+    tape = Tape((A, B))
+    agreeing(tape)
+    nodes(tape, 150, {"node-2": ["b"]})
+    tape.end(211)
+    assert len(tape.analyse().watch.views.disagreeing.found) == 1
