@@ -67,9 +67,11 @@ defects:
 	@.ci/venv dev
 	.venv/bin/python -m tests.defects $(ONLY) $(if $(SEED),--seed $(SEED)) $(if $(REAL),--real) $(if $(WRITE),--write)
 
+# COUNT=0 takes all, MODULE=outage only those of modules whose name holds this.
 mutants:
 	@.ci/venv dev
-	.venv/bin/python -m tests.mutation $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED))
+	.venv/bin/python -m tests.mutation $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(MODULE),--module $(MODULE))
 
 mac-suite:
 	@.ci/venv dev

@@ -9,6 +9,7 @@ from typing import Final
 
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Fault, Window
+from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.doubles import Double, InstanceWatch
 from rig.analysis.kinds import KindRow, kind_rows
 from rig.analysis.recovery import RecoveryTracker
@@ -78,28 +79,27 @@ class _Said:
     """What records say outright."""
 
     ended: RunEnded | None = None
-    phases: list[PhaseStarted] = field(default_factory=list[PhaseStarted])
-    redeployed: list[Redeployed] = field(default_factory=list[Redeployed])
-    unwedged: list[Unwedged] = field(default_factory=list[Unwedged])
-    findings: list[Finding] = field(default_factory=list[Finding])
+    phases: list[PhaseStarted] = field(default_factory=lambda: Firsts[PhaseStarted](MAX_LISTED))
+    redeployed: list[Redeployed] = field(default_factory=lambda: Firsts[Redeployed](MAX_LISTED))
+    unwedged: list[Unwedged] = field(default_factory=lambda: Firsts[Unwedged](MAX_LISTED))
+    findings: list[Finding] = field(default_factory=lambda: Firsts[Finding](MAX_LISTED))
     finding_count: int = 0
-    died: list[ActivityDied] = field(default_factory=list[ActivityDied])
+    died: list[ActivityDied] = field(default_factory=lambda: Firsts[ActivityDied](MAX_LISTED))
 
     def feed(self, record: AnyRecord) -> None:
         match record:
             case RunEnded():
                 self.ended = record
-            case PhaseStarted() if len(self.phases) < MAX_LISTED:
+            case PhaseStarted():
                 self.phases.append(record)
-            case Redeployed() if len(self.redeployed) < MAX_LISTED:
+            case Redeployed():
                 self.redeployed.append(record)
-            case Unwedged() if len(self.unwedged) < MAX_LISTED:
+            case Unwedged():
                 self.unwedged.append(record)
             case Finding():
                 self.finding_count += 1
-                if len(self.findings) < MAX_LISTED:
-                    self.findings.append(record)
-            case ActivityDied() if len(self.died) < MAX_LISTED:
+                self.findings.append(record)
+            case ActivityDied():
                 self.died.append(record)
             case _:
                 pass

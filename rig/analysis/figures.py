@@ -29,7 +29,7 @@ class Distribution:
 
 def distribution(ended: Sequence[float], not_ended: Sequence[float] = ()) -> Distribution:
     """`ended` are durations in seconds, `not_ended` how long those that never ended were watched."""
-    longest_s = max(ended, default=0.0)
+    longest_s = max(ended, default=-math.inf)
     figures = [Figure(value) for value in sorted(ended)]
     figures += [Figure(max(value, longest_s), above=True) for value in sorted(not_ended)]
     if not figures:

@@ -17,6 +17,7 @@ from rig.analysis.context import Context
 from rig.analysis.counts import Counts, Latencies, Objectives
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Window
+from rig.analysis.firsts import Firsts
 from rig.journal.records import How, RequestEnded, RequestStarted
 from rig.load.sketch import LogSketch
 
@@ -99,11 +100,15 @@ class Tally:
     late_max_s: float = 0.0
     first_t: float | None = None  # when the first was sent
     last_t: float | None = None  # when the last ended
-    listed: list[Lost] = field(default_factory=list[Lost])  # lost, own node not faulted; the first 200
-    listed_own: list[Lost] = field(default_factory=list[Lost])  # lost, own node faulted; the first 200
+    listed: list[Lost] = field(
+        default_factory=lambda: Firsts[Lost](MAX_LISTED)
+    )  # lost, own node not faulted; the first 200
+    listed_own: list[Lost] = field(
+        default_factory=lambda: Firsts[Lost](MAX_LISTED)
+    )  # lost, own node faulted; the first 200
     damaged: int = 0
     unclean: int = 0
-    damaged_ids: list[str] = field(default_factory=list[str])
+    damaged_ids: list[str] = field(default_factory=lambda: Firsts[str](MAX_LISTED))
 
     def goodput(self, objectives: Objectives) -> Goodput | None:
         """None where nothing was asked for."""
@@ -148,14 +153,12 @@ class RequestTally:
     def ended(self, attempt: Attempt, record: RequestEnded) -> None:
         self._pending.append((attempt, record))
         result = self.result
-        if result.last_t is None or attempt.ended_t > result.last_t:
-            result.last_t = attempt.ended_t
+        result.last_t = max(result.last_t or attempt.ended_t, attempt.ended_t)
         if record.unclean_end is not None:
             result.unclean += 1
         if record.damaged is not None:
             result.damaged += 1
-            if len(result.damaged_ids) < MAX_LISTED:
-                result.damaged_ids.append(record.id)
+            result.damaged_ids.append(record.id)
 
     def settle(self, before_t: float, recoveries: list[Recovery], baseline: Window | None) -> None:
         """Count what ended before `before_t`. `recoveries` are those decided so far (the list may only have grown).
@@ -174,7 +177,6 @@ class RequestTally:
         """The result; nothing is fed after it."""
         for (model, entry, streamed), cell in self._cells.items():
             cell.add_to(self.result, model, entry, streamed=streamed)
-        self._cells.clear()
         return self.result
 
     def _cell(self, model: str, entry: str, streamed: bool) -> _Cell:  # noqa: FBT001 (a key like the others)
@@ -223,7 +225,7 @@ class RequestTally:
         if fault is not None:
             self._blame(result.by_fault[fault], attempt, own)
         listed = result.listed_own if own == "node" else result.listed
-        if attempt.outcome == "lost" and len(listed) < MAX_LISTED:
+        if attempt.outcome == "lost":
             listed.append(_lost(attempt, own, fault))
 
     def _met(self, attempt: Attempt) -> set[int]:

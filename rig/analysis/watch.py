@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.rules import Rules
 from rig.analysis.keeper.story import Story
 from rig.analysis.keeper.tape import KeeperTape
@@ -44,7 +45,7 @@ class Watch:
 
     pace: float
     embedded: bool
-    expected: list[Expected] = field(default_factory=list[Expected])
+    expected: list[Expected] = field(default_factory=lambda: Firsts[Expected](MAX_EXPECTED))
     stories: list[Story] = field(default_factory=list[Story])
     load_end_t: float = 0.0
 
@@ -96,5 +97,5 @@ class Watch:
             self.views.finish(record.t)
 
     def _expect(self, record: AnyRecord) -> None:
-        if isinstance(record, Expected) and len(self.expected) < MAX_EXPECTED:
+        if isinstance(record, Expected):
             self.expected.append(record)

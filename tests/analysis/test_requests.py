@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from rig.analysis.analyse import analyse
-from rig.analysis.counts import Counts
-from rig.analysis.requests import Tally
+from rig.analysis.counts import Counts, Objectives
+from rig.analysis.requests import Judged, Tally
 from rig.journal.records import FaultKind, FaultState, How, RequestStarted
 from tests.analysis.generate import NODES, Shape, info_of, records_of
 from tests.analysis.tape import A, B, Tape
@@ -270,3 +270,122 @@ def test_failures_are_counted_with_their_fault_and_listed_apart_when_their_own_n
     assert [one.how for one in requests.listed] == ["truncated"]
     assert [one.how for one in requests.listed_own] == ["hung"]
     assert {one.fault for one in (*requests.listed, *requests.listed_own)} == {0}
+
+
+def test_answers_that_were_damaged_or_ended_uncleanly_are_counted_beside_their_outcome() -> None:
+    tape = Tape()
+    tape.ok(1, 2)
+    name = tape.ok(2, 3, damaged="two finish reasons")
+    tape.ok(3, 4, unclean_end="reset after [DONE]")
+    tape.ok(4, 5, unclean_end="reset after [DONE]")
+    tape.end(10)
+    requests = tape.analyse().requests
+    assert (requests.damaged, requests.damaged_ids, requests.unclean) == (1, [name], 2)
+
+
+def test_the_time_of_the_load_is_from_the_first_start_to_the_last_end() -> None:
+    tape = Tape(workload={"name": "w", "models": [{"model": A}], "objectives": {"e2el": 15.0}})
+    tape.ok(5, 30)
+    tape.ok(6, 20)
+    tape.end(40)
+    requests = tape.analyse().requests
+    assert (requests.first_t, requests.last_t) == (5, 30)
+    found = requests.goodput(Objectives(e2el_s=15.0))
+    assert found is not None
+    assert (found.met, found.share, found.per_s) == (1, 0.5, 1 / 25)
+
+
+def test_without_an_end_there_is_no_rate() -> None:
+    tape = Tape()
+    tape.started(5)
+    found = tape.analyse().requests.goodput(Objectives(e2el_s=20.0))
+    assert found is not None
+    assert (found.met, found.share, found.per_s) == (0, None, None)
+    assert Tape().analyse().requests.goodput(Objectives(e2el_s=20.0)) == found
+    tape = Tape()
+    tape.ok(5, 5)
+    found = tape.analyse().requests.goodput(Objectives(e2el_s=20.0))
+    assert found is not None
+    assert (found.share, found.per_s) == (1.0, None)
+    tape = Tape()
+    tape.ok(5, 5.5)
+    found = tape.analyse().requests.goodput(Objectives(e2el_s=20.0))
+    assert found is not None
+    assert found.per_s == 2.0
+
+
+def test_how_each_request_was_counted_is_told() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, 110, hit=("node-1",))
+    own = tape.lost(101, 105, "truncated")
+    void = tape.lost(60, 180.5, "hung", entry="node-2")
+    other = tape.error(102, 103, entry="node-2")
+    good = tape.ok(120, 121, entry="node-2")
+    tape.steady(122, 179, entry="node-2")
+    tape.own(181, lag_s=2.0)
+    tape.end(300)
+    judged: dict[str, Judged] = {}
+    analyse(tape.info, tape.records(), on_judged=lambda one: judged.__setitem__(one.attempt.id, one))
+    assert {
+        name: (judged[name].own, judged[name].void, set(judged[name].faults), judged[name].fault)
+        for name in (own, void, other, good)
+    } == {
+        own: ("node", False, {0}, 0),
+        void: (None, True, {0}, None),
+        other: (None, False, {0}, 0),
+        good: (None, False, {0}, None),  # its end ended the outage
+    }
+    counts = analyse(tape.info, tape.records()).requests.by_fault[0]
+    assert (counts.exposed, counts.error, counts.lost, counts.lost_own_node) == (4, 1, 1, 1)
+
+
+def test_a_failure_of_a_node_is_its_faults_where_the_model_was_not_touched() -> None:
+    tape = Tape()
+    tape.steady(80, 200, entry="node-2")
+    tape.fault(0, "freeze", 100, 110, hit=("node-1",), error_s=0.5)
+    name = tape.lost(100.5, 330, "hung", last_progress_t=110.3)  # the heal may have been later, by the clocks
+    tape.end(400)
+    requests = tape.analyse().requests
+    assert {one.id: one.fault for one in (*requests.listed, *requests.listed_own)} == {name: 0}
+
+
+def test_streams_and_others_are_counted_apart() -> None:
+    tape = Tape()
+    tape.ok(1, 2)
+    tape.ok(2, 3)
+    tape.error(3, 4, streamed=False)
+    tape.end(10)
+    counts = tape.analyse().requests.by_streamed
+    assert {way: (one.completed, one.error) for way, one in counts.items()} == {
+        "streamed": (2, 0),
+        "not streamed": (0, 1),
+    }
+
+
+def test_only_lost_requests_whose_own_node_was_hit_are_counted_so() -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, 120, hit=("node-1",))
+    for _ in range(3):
+        tape.lost(101, 111, "truncated", entry="node-2")
+    tape.lost(101, 110, "truncated", entry="node-1")
+    tape.steady(127, 190, entry="node-2")
+    tape.end(200)
+    counts = tape.analyse().requests.by_fault[0]
+    assert (counts.lost, counts.lost_own_node) == (4, 1)
+
+
+def test_nothing_was_exposed_to_a_fault_that_did_not_touch_its_model() -> None:
+    tape = Tape()
+    tape.steady(80, 200)
+    tape.fault(0, "freeze", 100.5, 110.5, hit=("node-3",))
+    tape.end(200)
+    assert tape.analyse().requests.by_fault[0].exposed == 0
+
+
+def test_the_first_two_hundred_are_listed() -> None:
+    tape = Tape()
+    for number in range(210):
+        tape.lost(float(number), number + 0.5, "empty")
+    tape.end(300)
+    requests = tape.analyse().requests
+    assert (requests.total.lost, len(requests.listed)) == (210, 200)

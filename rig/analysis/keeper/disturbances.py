@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,9 +15,6 @@ class Disturbances:
 
     def standing_still(self, node: str, first: Span, second: Span) -> bool:
         """Whether a fault was in force on the node's process at some time from the first moment to the second."""
-        from_t = first.after_t if math.isfinite(first.after_t) else -math.inf
-        to_t = second.by_t
         return any(
-            node in fault.processes_hit and fault.struck_t is not None and in_force(fault).meets(from_t, to_t)
-            for fault in self.faults
+            node in fault.processes_hit and in_force(fault).meets(first.after_t, second.by_t) for fault in self.faults
         )

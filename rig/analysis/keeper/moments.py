@@ -51,4 +51,4 @@ def between(first: Span, second: Span) -> Elapsed:
     """The second is known to have come after the first."""
     at_least_s = second.after_t - first.by_t
     at_most_s = second.by_t - first.after_t
-    return Elapsed(max(at_least_s, 0.0) if math.isfinite(at_least_s) else 0.0, max(at_most_s, 0.0))
+    return Elapsed(max(at_least_s, 0.0), max(at_most_s, 0.0))

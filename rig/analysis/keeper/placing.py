@@ -20,7 +20,7 @@ def one_instance(story: Story, rules: Rules) -> Iterator[Judged]:
             continue
         order = life.made.order
         others = [
-            o.id for o in story.of_model(life.model) if o is not life and o.alive_at(order - 1) and o.alive_at(order)
+            o.id for o in story.of_model(life.model) if o is not life and o.order < order and o.alive_at(order)
         ]
         where = f"{story.chronicle.session}, {life.made.span.text()}: {life.model} {life.id}"
         if not others:
@@ -39,8 +39,8 @@ def one_in_flight(story: Story, rules: Rules) -> Iterator[Judged]:
         for life in deployed.placements:
             if life.made is None:
                 continue
-            before = [p for p in deployed.placements if p.made is not None and p.made.order < life.made.order]
-            standing = [p.id for p in before if p.alive_at(life.made.order)]
+            before = [p for p in deployed.placements if p.order < life.order]
+            standing = [p.id for p in before if p.alive_at(life.order)]
             line = f"{deployed.model} {life.id} {life.made.span.text()}"
             yield (
                 Judged("broken", f"{line} while {', '.join(standing)} was there") if standing else Judged("kept", line)
@@ -108,7 +108,7 @@ def backoff(story: Story, rules: Rules) -> Iterator[Judged]:
             if lost.was_ready:
                 failures = 0
                 continue
-            if lost.gone is None or following.made is None or following.made.order < lost.gone.order:
+            if lost.gone is None or following.made is None or following.order < lost.gone.order:
                 continue
             failures += 1
             took = story.chronicle.elapsed(lost.gone, following.made)
@@ -171,7 +171,7 @@ def _replaced(
     """None where nothing can be said: it did not fit, the master was new, something else held it up."""
     chronicle = story.chronicle
     young = chronicle.elapsed(None, lost)
-    following = next((p for p in deployed.placements if p.made is not None and p.made.order > lost.order), None)
+    following = next((p for p in deployed.placements if p.order > lost.order), None)
     later = chronicle.end if following is None or following.made is None else following.made
     if young.at_least_s < rules.scaled(GRACE_S) or _held_up(story, deployed, lost, later):
         return None
@@ -179,7 +179,7 @@ def _replaced(
         return None
     if disturbed.standing_still(chronicle.node, lost.span, later.span):
         return None
-    others = sum(1 for p in story.placements() if p.made and lost.order < p.made.order < later.order)
+    others = sum(lost.order < p.order < later.order for p in story.placements())
     took = chronicle.elapsed(lost, later)
     allowed_s = PROMPT_S + 1.5 * STEP_S * others
     if not chronicle.exact:
@@ -201,7 +201,7 @@ def _held_up(story: Story, deployed: Deployed, first: Entry, second: Entry) -> b
     if deployed.error is not None and not deployed.placements:
         return True
     return any(
-        life.alive_at(first.order) or (life.made is not None and first.order < life.made.order < second.order)
+        life.alive_at(first.order) or first.order < life.order < second.order
         for life in story.of_model(deployed.model)
         if life.gone is not first
     )

@@ -26,7 +26,7 @@ def says_why(story: Story, rules: Rules, disturbed: Disturbances) -> Iterator[Ju
         if any(placed is None or refusal.order < placed.order for refusal, _ in deployed.refusals):
             continue
         if any(
-            life.alive_at(order) or (life.made and life.made.order > order)
+            life.alive_at(order) or life.order > order
             for life in story.of_model(deployed.model)
             if life not in deployed.placements
         ):
@@ -50,7 +50,7 @@ def reason_once(story: Story, rules: Rules) -> Iterator[Judged]:
                 line = f"{deployed.model} {refusal.span.text()}: {error[:80]!r} while {', '.join(standing)} is there"
                 yield Judged("broken", line)
         for (first, error), (second, again) in itertools.pairwise(deployed.refusals):
-            placed = any(p.made and first.order < p.made.order < second.order for p in deployed.placements)
+            placed = any(first.order < p.order < second.order for p in deployed.placements)
             line = f"{deployed.model} {first.span.text()} and {second.span.text()}: {again[:80]!r}"
             yield Judged("broken" if error == again and not placed else "kept", line)
         for refusal, error in deployed.refusals[-1:]:
@@ -60,7 +60,7 @@ def reason_once(story: Story, rules: Rules) -> Iterator[Judged]:
 
 def _tried_again(story: Story, rules: Rules, deployed: Deployed, refusal: Entry) -> bool:
     """Whether it stood for so long that a further attempt was due."""
-    later = next((p.made for p in deployed.placements if p.made and p.made.order > refusal.order), None)
+    later = next((p.made for p in deployed.placements if p.order > refusal.order), None)
     end = later or deployed.gone or story.chronicle.end
     return story.chronicle.elapsed(refusal, end).at_least_s >= rules.scaled(RETRY_S)
 
@@ -72,7 +72,7 @@ def retried_on_change(story: Story, rules: Rules, disturbed: Disturbances) -> It
             continue
         if disturbed.standing_still(story.chronicle.node, change.span, made.span):
             continue
-        others = sum(1 for p in story.placements() if p.made and change.order < p.made.order < made.order)
+        others = sum(change.order < p.order < made.order for p in story.placements())
         took = story.chronicle.elapsed(change, made)
         line = f"{deployed.model} refused {refusal.span.text()}: placed {took.text()} after {change.name}"
         yield Judged(rules.promptly(took, PROMPT_S + 1.5 * others), line)
@@ -98,8 +98,8 @@ def _waited(story: Story) -> Iterator[tuple[Deployed, Entry, Entry, Entry | None
             if made is None:
                 continue
             before = [refusal for refusal, _ in deployed.refusals if refusal.order < made.order]
-            since = max((p.made.order for p in deployed.placements if p.made and p.made.order < made.order), default=-1)
-            if not before or before[-1].order < since:
+            since = max((p.order for p in deployed.placements if p.order < made.order), default=made.order)
+            if not before or before[-1].order < since < made.order:
                 continue
             changes = [change for change in story.changes if before[-1].order < change.order < made.order]
             yield deployed, before[-1], made, changes[-1] if changes else None
@@ -160,12 +160,9 @@ def _right_after(story: Story, gone: Entry, other: Entry, rules: Rules) -> bool:
 
 
 def _explained(story: Story, life: Life, gone: Entry) -> bool:
-    """Its own deployment was deleted too, or a node had just gone."""
-    if (
-        life.deployment is not None
-        and (own := story.deployments.get(life.deployment)) is not None
-        and own.gone is not None
-    ):
+    """It was the keeper's and its own deployment was deleted too, or a node had just gone."""
+    own = story.deployments.get(life.deployment or "")
+    if life.whose != "hand" and own is not None and own.gone is not None:
         return True
     return any(change.name == "NodeTimedOut" and change.order < gone.order for change in story.changes[-50:])
 
@@ -176,16 +173,12 @@ def nothing_back(story: Story, rules: Rules) -> Iterator[Judged]:
         gone = deployed.gone
         if gone is None:
             continue
-        back = [p for p in deployed.placements if p.made is not None and p.made.order > gone.order]
+        back = [p for p in deployed.placements if p.order > gone.order]
         for life in back:
-            made = life.made
-            yield Judged(
-                "broken",
-                f"{deployed.model} deleted {gone.span.text()}: {life.id} came {made.span.text() if made else ''}",
-            )
+            yield Judged("broken", f"{deployed.model} deleted {gone.span.text()}: {life.id} came all the same")
         for life in story.of_model(deployed.model):
-            stray = life.made is not None and life.made.order > gone.order and life.whose == "unknown"
-            if stray and life.made is not None and story.deployed_at(life.model, life.made.order) is None:
+            stray = life.order > gone.order and life.whose == "unknown"
+            if stray and story.deployed_at(life.model, life.order) is None:
                 yield Judged(
                     "undecided", f"{deployed.model} deleted {gone.span.text()}: {life.id} came, whose is not known"
                 )

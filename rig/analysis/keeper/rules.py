@@ -48,8 +48,8 @@ class Rules:
         return duration_s / self.pace
 
     def backoff_s(self, failures: int) -> float:
-        """After so many losses before ready in a row, at this run's pace."""
-        return self.scaled(BACKOFF_S[min(failures, len(BACKOFF_S)) - 1]) if failures > 0 else 0.0
+        """After so many losses before ready in a row (one at least), at this run's pace."""
+        return self.scaled(BACKOFF_S[min(failures, len(BACKOFF_S)) - 1])
 
     def at_least(self, took: Elapsed, least_s: float) -> Held:
         """`least_s` is already scaled."""

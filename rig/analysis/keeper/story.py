@@ -33,12 +33,13 @@ class Life:
     gone: Entry | None = None
     since: int = 0  # of one that was carried over later than at the beginning: the order of the entry that tells of it
 
+    @property
+    def order(self) -> int:
+        """Of its making; before everything where it was carried over."""
+        return -1 if self.made is None else self.made.order
+
     def alive_at(self, order: int) -> bool:
-        return (
-            self.since <= order
-            and (self.made is None or self.made.order <= order)
-            and (self.gone is None or self.gone.order > order)
-        )
+        return self.since <= order and self.order <= order and (self.gone is None or self.gone.order > order)
 
 
 @dataclass(slots=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.eventlog import EventLogs
 from rig.analysis.keeper.reigns import Reigns
 from rig.analysis.keeper.rules import IN_FLIGHT_S, Rules
@@ -19,7 +20,7 @@ MAX_CALLS: Final = 2000
 class KeeperTape:
     rules: Rules
     reigns: Reigns = field(default_factory=Reigns)
-    calls: list[ApiCall] = field(default_factory=list[ApiCall])
+    calls: list[ApiCall] = field(default_factory=lambda: Firsts[ApiCall](MAX_CALLS))
     end_t: float = 0.0
 
     def __post_init__(self) -> None:
@@ -31,7 +32,7 @@ class KeeperTape:
         self.reigns.feed(record)
         self.events.feed(record)
         self.views.feed(record)
-        if isinstance(record, ApiCall) and len(self.calls) < MAX_CALLS:
+        if isinstance(record, ApiCall):
             self.calls.append(record)
 
     def stories(self) -> list[Story]:

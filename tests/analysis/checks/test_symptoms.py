@@ -287,3 +287,43 @@ def test_how_long_it_took_to_catch_up_is_told() -> None:
     rejoining(tape, 20, 31)
     check = next(check for check in symptoms.CHECKS if check.name == "catches-up")
     assert run_check(check, tape.analyse()).summary == "caught up after at most 31.0 s"
+
+
+def differing(facet: Any, one: Any, other: Any) -> Status:
+    """Nodes that tell another thing for more than a minute and a half of calm weather."""
+    tape = Tape((A,), schedule=[], expected_faults=0)
+    agreeing(tape)
+    tape.add(view(50, "node-1", facet, one), view(50, "node-2", facet, other))
+    tape.add(view(150, "node-2", facet, one))
+    return status_of("views-agree", tape)
+
+
+@pytest.mark.parametrize("facet", ["instances", "deployments"])
+def test_nodes_agree_on_which_instances_and_deployments_there_are(facet: Any) -> None:
+    one, more = {"i": {"model": A}}, {"i": {"model": A}, "j": {"model": A}}
+    assert differing(facet, one, more) == "fail"
+    assert differing(facet, more, dict(reversed(more.items()))) == "pass"
+    assert differing(facet, one, {"i": {"model": A, "port": 7}}) == "pass"  # what each is like is told a little later
+
+
+def test_nodes_need_not_agree_on_what_is_their_own() -> None:
+    assert differing("memory", {"a": 1}, {"b": 2}) == "pass"
+    assert differing("event_index", 5, 7) == "pass"
+
+
+def test_a_node_that_does_not_answer_disagrees_with_nobody_until_it_answers_again() -> None:
+    tape = Tape((A,), schedule=[], expected_faults=0)
+    agreeing(tape)
+    nodes(tape, 20, {"node-2": ["b"]})
+    tape.reachable(21, "node-2", reachable=False)
+    assert status_of("views-agree", tape) == "pass"
+    tape.reachable(30, "node-2", reachable=True)
+    assert status_of("views-agree", tape) == "fail"
+
+
+def test_an_instance_is_stranded_only_where_nodes_are_told() -> None:
+    tape = Tape((A,), schedule=[], expected_faults=0)
+    agreeing(tape)
+    tape.add(view(50, "node-1", "instances", {"i": {"model": A, "runners": {"b": "r"}}, "odd": 7}))
+    tape.add(view(60, "node-1", "nodes", []))
+    assert status_of("no-zombie", tape) == "pass"
