@@ -130,7 +130,7 @@ def read_run(folder: Path) -> Run:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """Whole lines with their ends, at the end perhaps a torn one. A line longer than any that is written is in pieces."""
+    """Whole lines with their ends, at the end perhaps a torn one. One longer than any that is written is in pieces."""
     try:
         with path.open("rb") as file:
             while block := file.read(BLOCK_BYTES):
