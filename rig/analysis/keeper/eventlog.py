@@ -54,15 +54,23 @@ class EventLogs:
                 self._take(record)
             case EventLogRead():
                 self._end(record)
-            case ViewChanged(facet="event_index", since_t=None, value=int(value)):
-                self._first_index.setdefault(record.node, value)
-            case ViewChanged(facet="event_index", since_t=float(since_t), value=int(value)):
-                points = self._indices.setdefault(record.node, deque(maxlen=MAX_POINTS))
-                points.append((since_t, record.t, value))
             case ViewChanged(facet="instances") if isinstance(record.value, dict):
                 self._see(record, frozenset(cast("dict[str, Any]", record.value)))
             case _:
                 pass
+
+    def index(self, record: ViewChanged) -> None:
+        """A view of a node's event index."""
+        value = record.value
+        if not isinstance(value, int):
+            return
+        if record.since_t is None:
+            self._first_index.setdefault(record.node, value)
+            return
+        points = self._indices.get(record.node)
+        if points is None:
+            points = self._indices[record.node] = deque(maxlen=MAX_POINTS)
+        points.append((record.since_t, record.t, value))
 
     def chronicles(self, period_s: float) -> list[Chronicle]:
         """One for each session of which the log was read, in the order in which they were first read."""
