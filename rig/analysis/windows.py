@@ -101,7 +101,7 @@ class Windows:
     @property
     def reach_s(self) -> float:
         """How long after its start a fault can at most have mattered to a request that had ended by then."""
-        return max(self._unseen_s, self._tolerance_s)
+        return self._unseen_s + self._tolerance_s
 
     def restarts(self, from_t: float, to_t: float) -> Iterator[Window]:
         """What the rig restarted itself, and what had not caught up, on any node in this time."""

@@ -6,6 +6,8 @@ well above the latency of the loaded cluster; while all nodes of a model have on
 
 No node gets more than `node_per_s`, whatever the others do: when one stands still its share is not put upon the rest.
 A turn that this leaves out shows as a longer gap between attempts, which is what the report gives as the resolution.
+So that nobody is left out again and again, the model that has waited longest comes first, and goes through the node
+through which it was probed longest ago.
 """
 
 from __future__ import annotations
@@ -59,8 +61,9 @@ class Prober:
         connect_s: float = 3.0,
         grace_s: float = GRACE_S,
     ) -> None:
-        self._models = models
-        self._entries = [(name, completions_url(url)) for name, url in entries.items()]
+        self._urls = {name: completions_url(url) for name, url in entries.items()}
+        self._models = list(models)  # the one probed longest ago first
+        self._nodes = {model: list(entries) for model in models}  # of each model, likewise
         self._journal = journal
         self._fast_s = fast_s
         self._slow_s = slow_s
@@ -92,11 +95,9 @@ class Prober:
         stopper = asyncio.ensure_future(self._wake_at(stop))
         try:
             async with asyncio.TaskGroup() as group:
-                for turn in itertools.count():
-                    if stop.is_set():
-                        break
-                    for place in range(len(self._models)):  # in turn, too: the first may leave nothing for the last
-                        self._probe(group, self._models[(turn + place) % len(self._models)], turn + place)
+                while not stop.is_set():
+                    for model in list(self._models):
+                        self._probe(group, model)
                     await self._interval(stop)
         except BaseExceptionGroup as group:
             raise first_error(group) from None
@@ -117,21 +118,23 @@ class Prober:
         except TimeoutError:
             pass
 
-    def _probe(self, group: asyncio.TaskGroup, model: str, turn: int) -> None:
-        """Send one through the first node, from this turn's on, that may get one and has none outstanding."""
-        count = len(self._entries)
-        for step in range(count):
-            name, url = self._entries[(turn + step) % count]
+    def _probe(self, group: asyncio.TaskGroup, model: str) -> None:
+        """Send one through the first of its nodes that may get one and has none outstanding."""
+        nodes = self._nodes[model]
+        for name in nodes:
             if (model, name) in self._outstanding or not self._allowances[name].take(self._journal.now()):
                 continue
             self._outstanding.add((model, name))
+            for order, one in ((self._models, model), (nodes, name)):
+                order.remove(one)
+                order.append(one)
             call = Call(
                 id=f"p{next(self._numbers)}",
                 source="probe",
                 client="prober",
                 model=model,
                 entry=name,
-                url=url,
+                url=self._urls[name],
                 streamed=True,
                 prompt="Say one word.",
                 prompt_tokens=4,

@@ -6,10 +6,13 @@ import itertools
 from typing import Any, Literal
 
 from rig.analysis.analyse import Analysis, analyse
-from rig.analysis.attempts import Attempt, Pairing
+from rig.analysis.attempts import Attempt
 from rig.analysis.decision import Recovery
+from rig.analysis.keeper.eventlog import MAX_ENTRIES
+from rig.analysis.keeper.tape import KeeperTape
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.settings import settings_of
+from rig.analysis.watch import Watch
 from rig.journal.records import (
     AnyRecord,
     FaultChanged,
@@ -30,6 +33,18 @@ from rig.journal.run import RunInfo
 from tests.analysis.generate import Shape, info_of
 
 A, B = "lab/tiny-a", "lab/tiny-b"
+
+
+def keeper(*records: AnyRecord, most: int = MAX_ENTRIES) -> KeeperTape:
+    """What the keeper's rules are judged by, fed as the analysis does it, in the order of the times.
+
+    `most` entries of event logs are kept.
+    """
+    watch = Watch(pace=1.0, embedded=False)
+    watch.keeper.events.most = most
+    for record in sorted(records, key=lambda record: record.t):
+        watch.feed(record)
+    return watch.keeper
 
 
 class Tape:
@@ -53,8 +68,8 @@ class Tape:
 
     def attempts(self) -> list[Attempt]:
         """What ended, in the order of the ends."""
-        pairing = Pairing()
-        return [attempt for record in self.records() if (attempt := pairing.feed(record)) is not None]
+        tracker = RecoveryTracker(settings_of(self.info))
+        return [attempt for record in self.records() if (attempt := tracker.feed(record)) is not None]
 
     def analyse(self) -> Analysis:
         return analyse(self.info, self.records())
