@@ -21,7 +21,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import psutil
 import uvloop
 from rich.console import Console
@@ -33,18 +32,20 @@ from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.settings import settings_of
 from rig.clock import RunClock
 from rig.config.workload import Workload
-from rig.journal.records import AnyRecord, FaultChanged, PhaseStarted, RequestEnded, RequestStarted, RunEnded, Served
+from rig.journal.records import AnyRecord, PhaseStarted, RequestStarted, RunEnded
 from rig.journal.write import Journal, journal_name
 from rig.load.client import LoadDriver
 from rig.load.collector import settle_collector
 from rig.load.tally import Tally
 from rig.soak.successes import Successes
-from tests.analysis.generate import MODELS, Shape, info_of, records_of
+from tests.analysis.generate import MODELS, Shape, info_of, moved, records_of
 
 FULL: Final = 2_000_000
 FIRST: Final = 10_000  # requests after which the first reading is taken
 _SPAN_S: Final = 1800.0
-_TAPE: Final = Shape(duration_s=_SPAN_S, faults=11, requests=5950, views=900, baseline_s=0.0, finished=False)
+_TAPE: Final = Shape(
+    duration_s=_SPAN_S, faults=11, requests=5950, views=900, baseline_s=0.0, finished=False, served=True
+)
 
 
 class Moving:
@@ -62,27 +63,9 @@ def repeated(tape: Sequence[AnyRecord], requests: int) -> Iterator[AnyRecord]:
     started, cycle = 0, 0
     while started < requests:
         for record in tape:
-            moved = _moved(record, cycle)
-            yield moved
-            if isinstance(moved, RequestEnded) and moved.response_id is not None:
-                yield Served(t=moved.t, node="node-1", response_id=moved.response_id, instance=f"instance-{cycle}")
+            yield moved(record, cycle, _SPAN_S, _TAPE.faults)
             started += isinstance(record, RequestStarted) and record.source == "load"
         cycle += 1
-
-
-def _moved(record: AnyRecord, cycle: int) -> AnyRecord:
-    on_s = cycle * _SPAN_S
-    changes: dict[str, Any] = {"t": record.t + on_s}
-    if isinstance(record, RequestStarted | RequestEnded):
-        changes["id"] = f"{record.id}.{cycle}"
-    if isinstance(record, RequestEnded) and record.response_id is not None:
-        changes["response_id"] = f"{record.response_id}.{cycle}"
-    if isinstance(record, FaultChanged):
-        changes["fault"] = record.fault + cycle * _TAPE.faults
-    for name in record.__struct_fields__:
-        if name.endswith("_t") and (value := getattr(record, name)) is not None:
-            changes[name] = value + on_s
-    return msgspec.structs.replace(record, **changes)
 
 
 def accelerated(requests: int, *, analysed: bool = False) -> list[dict[str, Any]]:

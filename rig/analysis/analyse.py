@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from rig.analysis.counting import AT_ONCE, RequestCounter
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Fault, Window
 from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.doubles import Double, InstanceWatch
 from rig.analysis.kinds import KindRow, kind_rows
 from rig.analysis.recovery import RecoveryTracker
-from rig.analysis.requests import OnJudged, RequestTally, Tally
+from rig.analysis.requests import Tally
 from rig.analysis.settings import Settings, settings_of
+from rig.analysis.settled import Listener, Settled
 from rig.analysis.stalls import Stalls
+from rig.analysis.symptoms.speed import SpeedWatch
 from rig.analysis.watch import Watch
 from rig.journal.read import ReadNotes, Run
 from rig.journal.records import (
     ActivityDied,
     AnyRecord,
-    FaultChanged,
     Finding,
     PhaseStarted,
     Redeployed,
@@ -33,7 +35,6 @@ from rig.journal.records import (
 from rig.journal.run import RunInfo
 
 MAX_LISTED: Final = 200
-_EVERY: Final = 500
 
 
 @dataclass(kw_only=True)
@@ -74,6 +75,9 @@ class Analysis:
         return self.ended is not None and self.ended.reason == "finished"
 
 
+_SAYING: Final = frozenset({RunEnded, PhaseStarted, Redeployed, Unwedged, Finding, ActivityDied})
+
+
 @dataclass
 class _Said:
     """What records say outright."""
@@ -87,6 +91,8 @@ class _Said:
     died: list[ActivityDied] = field(default_factory=lambda: Firsts[ActivityDied](MAX_LISTED))
 
     def feed(self, record: AnyRecord) -> None:
+        if type(record) not in _SAYING:
+            return
         match record:
             case RunEnded():
                 self.ended = record
@@ -108,6 +114,22 @@ class _Said:
         return baseline_of(self.phases)
 
 
+class _Both:
+    """What is said of the load is heard twice."""
+
+    def __init__(self, speed: SpeedWatch, listener: Listener | None) -> None:
+        self._speed, self._listener = speed, listener
+
+    def settled(self, batch: Settled) -> None:
+        self._speed.take(batch.attempts)
+        if self._listener is not None:
+            self._listener.settled(batch)
+
+    def unfinished(self, start: RequestStarted, end_t: float) -> None:
+        if self._listener is not None:
+            self._listener.unfinished(start, end_t)
+
+
 def baseline_of(phases: Sequence[PhaseStarted]) -> Window | None:
     """From the beginning of the phase of that name to that of the next."""
     for index, phase in enumerate(phases):
@@ -121,41 +143,44 @@ def analyse(
     info: RunInfo,
     records: Iterable[AnyRecord],
     notes: ReadNotes | None = None,
-    on_judged: OnJudged | None = None,
+    listener: Listener | None = None,
+    beside: Callable[[AnyRecord], None] | None = None,
 ) -> Analysis:
     """One pass over the records, in the order of the journal. Never fails on what a journal can hold.
 
-    `on_judged` is told how each request and probe was counted, some time after its last record.
+    `listener` is told how each request and probe was counted, some time after its last record; `beside` of all other
+    records as they come.
     """
     settings = settings_of(info)
     tracker = RecoveryTracker(settings)
     context = tracker.context
-    tallies = {"load": RequestTally(context, on_judged), "probe": RequestTally(context, on_judged)}
     doubles, said = InstanceWatch(context), _Said()
     watch = Watch(settings.pace, info.embedded)
+    load = RequestCounter("load", context, _Both(watch.speed, listener))
+    probes = RequestCounter("probe", context, listener)
+    feed = tracker.feed
     unsettled = 0
     for record in records:
-        attempt = tracker.feed(record)
-        watch.feed(record)
-        if attempt is not None and isinstance(record, RequestEnded):
-            tallies[attempt.source].ended(attempt, record)
+        attempt = feed(record)
+        if attempt is not None:
+            (load if attempt.start.source == "load" else probes).ended(attempt)
             unsettled += 1
-        elif isinstance(record, RequestStarted):
-            tallies[record.source].started(record)
-        else:
+            if unsettled >= AT_ONCE:
+                unsettled = 0
+                for counter in (load, probes):
+                    counter.settle(tracker.settled_t(), tracker.recoveries, said.baseline())
+        elif type(record) is not RequestStarted and type(record) is not RequestEnded:
+            watch.feed(record)
             doubles.feed(record)
             said.feed(record)
-        if unsettled >= _EVERY or isinstance(record, FaultChanged):
-            unsettled = 0
-            for tally in tallies.values():
-                tally.settle(tracker.settled_t(), tracker.recoveries, said.baseline())
+            if beside is not None:
+                beside(record)
+        watch.seen_t = record.t
     recoveries = tracker.finish()
     watch.finish(context.now_t)
-    for tally in tallies.values():
-        tally.settle(math.inf, tracker.recoveries, said.baseline())
-    for start in tracker.pairing.in_flight.values():
-        tallies[start.source].unfinished(start)
-    faults, requests = context.faults.all(), tallies["load"].finish()
+    for counter in (load, probes):
+        counter.settle(math.inf, tracker.recoveries, said.baseline())
+    faults, requests = context.faults.all(), load.finish(tracker.pairing)
     return Analysis(
         info=info,
         settings=settings,
@@ -166,7 +191,7 @@ def analyse(
         recoveries=recoveries,
         kinds=kind_rows(settings.plan_kinds, faults, recoveries, requests.by_fault),
         requests=requests,
-        probes=tallies["probe"].finish(),
+        probes=probes.finish(tracker.pairing),
         stalls=context.stalls,
         rejoins=context.windows.rejoins.windows(),
         orphans=tracker.pairing.orphans,

@@ -2,40 +2,72 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from rig.journal.records import AnyRecord, How, Outcome, RequestEnded, RequestStarted
+from rig.journal.records import How, Outcome, RequestEnded, RequestStarted
+
+Source: TypeAlias = Literal["load", "probe"]
+Key: TypeAlias = tuple[str, str, bool]
+"""Model, entry node, streamed."""
 
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """A request that ended. Times on the run's clock."""
+    """A request that ended. Times on the run's clock. What is asked for often is a field of its own."""
 
-    id: str
-    source: Literal["load", "probe"]
+    start: RequestStarted
+    end: RequestEnded
     model: str
     entry: str
-    streamed: bool
-    planned_t: float
     started_t: float
     ended_t: float
-    outcome: Outcome
-    how: How | None
-    progress_t: float | None
+    ok: bool
     by_deadline: bool  # a deadline of the rig's own ended it, not the target
-    response_id: str | None = None
-    evidence: str = ""
     fault: int | None = None  # to which fault its failure is attributed, once that is decided
 
     @property
-    def ok(self) -> bool:
-        return self.outcome == "completed"
+    def id(self) -> str:
+        return self.start.id
+
+    @property
+    def source(self) -> Source:
+        return self.start.source
+
+    @property
+    def streamed(self) -> bool:
+        return self.start.streamed
+
+    @property
+    def planned_t(self) -> float:
+        return self.start.planned_t
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.end.outcome
+
+    @property
+    def how(self) -> How | None:
+        return self.end.how
+
+    @property
+    def progress_t(self) -> float | None:
+        return self.end.last_progress_t
+
+    @property
+    def response_id(self) -> str | None:
+        return self.end.response_id
+
+    @property
+    def evidence(self) -> str:
+        return "" if self.ok else self.end.evidence
 
     @property
     def stalled_t(self) -> float:
         """When its progress stopped; its start where none was seen."""
-        return self.started_t if self.progress_t is None else self.progress_t
+        progress_t = self.end.last_progress_t
+        return self.started_t if progress_t is None else progress_t
 
     @property
     def failed_t(self) -> float:
@@ -46,50 +78,42 @@ class Attempt:
 class Pairing:
     """Puts starts and ends together. Holds what is in flight, nothing else.
 
-    `orphans` counts ends without a start, `repeated` starts whose id is in flight already: neither can come from a
-    sound driver.
+    `orphans` counts ends without a start, `overwritten` starts whose id was in flight already when it came again:
+    neither can come from a sound driver. `first_t` is when the first start of each source was written.
     """
 
     def __init__(self) -> None:
         self.in_flight: dict[str, RequestStarted] = {}
         self.orphans = 0
-        self.repeated = 0
+        self.overwritten: Counter[tuple[Source, Key]] = Counter()
+        self.first_t: dict[Source, float] = {}
 
-    def feed(self, record: AnyRecord) -> Attempt | None:
-        """The attempt that ended with this record, if one did."""
-        if isinstance(record, RequestStarted):
-            if record.id in self.in_flight:
-                self.repeated += 1
-            self.in_flight[record.id] = record
-            return None
-        if not isinstance(record, RequestEnded):
-            return None
-        start = self.in_flight.pop(record.id, None)
+    @property
+    def repeated(self) -> int:
+        return self.overwritten.total()
+
+    def started(self, record: RequestStarted) -> None:
+        before = self.in_flight.get(record.id)
+        if before is not None:
+            self.overwritten[before.source, (before.model, before.entry, before.streamed)] += 1
+        self.in_flight[record.id] = record
+        if record.source not in self.first_t:
+            self.first_t[record.source] = record.t
+
+    def ended(self, end: RequestEnded) -> Attempt | None:
+        """The attempt that ended with this record, if it had been started."""
+        start = self.in_flight.pop(end.id, None)
         if start is None:
             self.orphans += 1
             return None
-        return _attempt(start, record)
+        ok = end.outcome == "completed"
+        return Attempt(
+            start, end, start.model, start.entry, end.started_t, end.ended_t, ok, not ok and _by_deadline(end)
+        )
 
 
-def _attempt(start: RequestStarted, end: RequestEnded) -> Attempt:
-    return Attempt(
-        id=start.id,
-        source=start.source,
-        model=start.model,
-        entry=start.entry,
-        streamed=start.streamed,
-        planned_t=start.planned_t,
-        started_t=end.started_t,
-        ended_t=end.ended_t,
-        outcome=end.outcome,
-        how=end.how,
-        progress_t=end.last_progress_t,
-        by_deadline=end.how in ("hung", "overdue") or _timed_out(end),
-        response_id=end.response_id,
-        evidence="" if end.outcome == "completed" else end.evidence,
-    )
-
-
-def _timed_out(end: RequestEnded) -> bool:
-    """An error that is the rig's own connect deadline."""
+def _by_deadline(end: RequestEnded) -> bool:
+    """Also an error that is the rig's own connect deadline."""
+    if end.how in ("hung", "overdue"):
+        return True
     return end.outcome == "error" and end.connected_t is None and "timeout" in end.evidence.lower()

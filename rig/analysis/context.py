@@ -14,8 +14,6 @@ from rig.journal.records import (
     FaultChanged,
     Own,
     Reachability,
-    RequestEnded,
-    RequestStarted,
     Unwedged,
     ViewChanged,
 )
@@ -36,15 +34,17 @@ class Context:
         self.unwedged: dict[int, list[Unwedged]] = {}
         self.now_t = 0.0  # of the latest record
 
+    def pass_to(self, t: float) -> None:
+        """A record of a request was written then; all others are fed."""
+        self.now_t = max(self.now_t, t)
+
     def feed(self, record: AnyRecord) -> None:
-        self.now_t = max(self.now_t, record.t)
-        if isinstance(record, RequestStarted | RequestEnded):  # most records by far
-            return
+        self.pass_to(record.t)
         match record:
-            case FaultChanged():
-                self.windows.changed(self.faults.feed(record), record.at_t)
             case ViewChanged() | Reachability():
                 self.windows.rejoins.see(record)
+            case FaultChanged():
+                self.windows.changed(self.faults.feed(record), record.at_t)
             case Unwedged():
                 self.unwedged.setdefault(record.fault, []).append(record)
                 self.windows.unwedged(record)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Final
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rig.journal.records import How, RequestEnded
 from rig.load.sketch import GapSketch, LogSketch
 
 PERCENTILES: Final = (0.5, 0.9, 0.99)
+Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(slots=True)
@@ -77,12 +81,13 @@ class Objectives:
     def any(self) -> bool:
         return (self.ttft_s, self.itl_s, self.e2el_s) != (None, None, None)
 
-    def met(self, ttft_s: float | None, itl_s: float | None, e2el_s: float) -> bool:
-        return (
-            (self.e2el_s is None or e2el_s <= self.e2el_s)
-            and (self.ttft_s is None or ttft_s is None or ttft_s <= self.ttft_s)
-            and (self.itl_s is None or itl_s is None or itl_s <= self.itl_s)
-        )
+    def met(self, ttft_s: Floats, itl_s: Floats, e2el_s: Floats) -> NDArray[np.bool_]:
+        """Which requests met all of them; what is not known of one (NaN) is not asked of it."""
+        met = np.ones(len(e2el_s), dtype=np.bool_)
+        for limit_s, values in ((self.ttft_s, ttft_s), (self.itl_s, itl_s), (self.e2el_s, e2el_s)):
+            if limit_s is not None:
+                met &= ~(values > limit_s)
+        return met
 
 
 NO_OBJECTIVES: Final = Objectives()
@@ -95,6 +100,28 @@ class Quantiles:
     count: int
     good: tuple[float | None, ...]
     with_failures: tuple[float | None, ...]  # inf where the quantile is a failure
+
+
+class Timed:
+    """Requests that ended, all streamed or none, as columns: `good` are the positions of those that completed, the
+    other columns are of these alone, NaN where there is no such time."""
+
+    __slots__ = ("ended_t", "failed", "first_t", "good", "itl_s", "streamed", "token_sum", "with_gaps")
+
+    def __init__(self, ends: Sequence[RequestEnded], *, streamed: bool) -> None:
+        completed = [end for end in ends if end.outcome == "completed"]
+        tokens = np.array([end.usage_tokens or end.tokens for end in ends], dtype=np.int64)
+        self.streamed = streamed
+        self.token_sum = int(tokens.sum())
+        self.with_gaps = [end.gaps for end in ends if end.gaps.count]
+        self.good = np.flatnonzero(np.array([end.outcome == "completed" for end in ends], dtype=np.bool_))
+        self.failed = len(ends) - len(completed)
+        self.ended_t = np.array([end.ended_t for end in completed], dtype=np.float64)
+        nothing = np.full(len(completed), np.nan)
+        self.first_t = np.array([end.first_token_t for end in completed], dtype=np.float64) if streamed else nothing
+        last_t = np.array([end.last_token_t for end in completed], dtype=np.float64) if streamed else nothing
+        steps = tokens[self.good] - 1
+        self.itl_s = np.where(steps > 0, (last_t - self.first_t) / np.maximum(steps, 1), np.nan)
 
 
 @dataclass(slots=True)
@@ -115,27 +142,23 @@ class Latencies:
     tokens: int = 0
     gap_max_s: float = 0.0
 
-    def add(self, end: RequestEnded, *, from_t: float, streamed: bool, objectives: Objectives = NO_OBJECTIVES) -> None:
-        """`from_t` is the start, or when it was due to start where arrivals do not wait for answers."""
-        tokens = end.usage_tokens or end.tokens
-        self.tokens += tokens
-        self.chunk_gap.merge(end.gaps.sketch)
-        self.gap_max_s = max(self.gap_max_s, end.gaps.max_s)
-        if end.outcome != "completed":
-            self.failed += 1
-            self.failed_streamed += streamed
-            return
-        self.good += 1
-        e2el_s = end.ended_t - from_t
-        self.e2el.add(e2el_s)
-        ttft_s = itl_s = None
-        if streamed and end.first_token_t is not None:
-            ttft_s = end.first_token_t - from_t
-            self.ttft.add(ttft_s)
-            if end.last_token_t is not None and tokens > 1:
-                itl_s = (end.last_token_t - end.first_token_t) / (tokens - 1)
-                self.itl.add(itl_s)
-        self.met += objectives.met(ttft_s, itl_s, e2el_s)
+    def add(self, timed: Timed, from_t: Sequence[float], objectives: Objectives = NO_OBJECTIVES) -> None:
+        """`from_t` are the starts, or when they were due to start where arrivals do not wait for answers."""
+        self.tokens += timed.token_sum
+        for ended in timed.with_gaps:
+            self.chunk_gap.merge(ended.sketch)
+            self.gap_max_s = max(self.gap_max_s, ended.max_s)
+        failed, good = timed.failed, len(timed.good)
+        self.failed += failed
+        self.good += good
+        if timed.streamed:
+            self.failed_streamed += failed
+        begun_t = np.array(from_t, dtype=np.float64)[timed.good]
+        e2el_s, ttft_s = timed.ended_t - begun_t, timed.first_t - begun_t
+        self.e2el.add_all(e2el_s)
+        self.ttft.add_all(ttft_s[~np.isnan(ttft_s)])
+        self.itl.add_all(timed.itl_s[~np.isnan(timed.itl_s)])
+        self.met += int(objectives.met(ttft_s, timed.itl_s, e2el_s).sum())
 
     def take(self, other: Latencies) -> None:
         """Add all of another one."""

@@ -12,7 +12,7 @@ from rig.analysis.faults import Fault, strike_of
 from rig.analysis.outage import serves
 from rig.analysis.settings import Settings
 from rig.analysis.trials import trials_of
-from rig.journal.records import AnyRecord, FaultChanged
+from rig.journal.records import AnyRecord, FaultChanged, RequestEnded, RequestStarted
 
 _EVERY: Final = 2000
 _LOOKS: Final = 30  # in the time of `sustained`, at most
@@ -41,19 +41,36 @@ class RecoveryTracker:
 
     def feed(self, record: AnyRecord) -> Attempt | None:
         """Take in the next record; gives the attempt that ended with it, if one did."""
-        attempt = self.pairing.feed(record)
-        self.context.feed(record)
-        if attempt is not None:
-            self._entries.add(attempt.entry)
-            self._attempts.setdefault(attempt.model, deque()).append(attempt)
-            self._since_check += 1
-        if isinstance(record, FaultChanged):
-            if record.state == "struck":
-                self._add_pending(record.fault)
-            self._settle()
-        elif self._since_check >= _EVERY:
+        if type(record) is RequestStarted:  # most records by far are of requests
+            self.context.pass_to(record.t)
+            self.pairing.started(record)
+        elif type(record) is RequestEnded:
+            self.context.pass_to(record.t)
+            return self._ended(record)
+        else:
+            self.context.feed(record)
+            if isinstance(record, FaultChanged):
+                self._changed(record)
+        return None
+
+    def _ended(self, record: RequestEnded) -> Attempt | None:
+        attempt = self.pairing.ended(record)
+        if attempt is None:
+            return None
+        self._entries.add(attempt.entry)
+        attempts = self._attempts.get(attempt.model)
+        if attempts is None:
+            attempts = self._attempts[attempt.model] = deque()
+        attempts.append(attempt)
+        self._since_check += 1
+        if self._since_check >= _EVERY:
             self._settle()
         return attempt
+
+    def _changed(self, record: FaultChanged) -> None:
+        if record.state == "struck":
+            self._add_pending(record.fault)
+        self._settle()
 
     def recovered(self, fault: int, now: float) -> bool | None:
         """Whether every deployed model serves again: None while that is open, False once `settle` is over.

@@ -29,8 +29,6 @@ from rig.journal.records import (
     Own,
     PhaseStarted,
     Reachability,
-    RequestEnded,
-    RequestStarted,
     Unwedged,
     ViewChanged,
 )
@@ -59,12 +57,11 @@ class Watch:
         self.memory = MemoryWatch(own_word=not self.embedded, pace=self.pace)
         self.speed = SpeedWatch()
         self._drained = False
+        self.seen_t = 0.0  # of the latest record, told from outside
         state: list[Feed] = [self.keeper.feed, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]
         self._routes: dict[type, list[Feed]] = {
-            RequestStarted: [self.speed.feed],
-            RequestEnded: [self.speed.feed],
             Own: [self.speed.feed, self.views.feed, self.elections.feed],
-            ViewChanged: [self.keeper.feed, self.views.feed, self.memory.feed],
+            ViewChanged: [self._view],
             Reachability: [self.views.feed],
             MasterSeen: state,
             FaultChanged: state,
@@ -79,14 +76,14 @@ class Watch:
         }
 
     def feed(self, record: AnyRecord) -> None:
+        """All but those of requests."""
         for feed in self._routes.get(type(record), ()):
             feed(record)
-        if not self._drained:
-            self.load_end_t = record.t
 
     def finish(self, end_t: float) -> None:
         """No record follows."""
         if not self._drained:
+            self.load_end_t = self.seen_t
             self.views.finish(end_t)
         self.keeper.end_t = max(self.keeper.end_t, end_t)
         self.stories = self.keeper.stories()
@@ -94,7 +91,17 @@ class Watch:
     def _phase(self, record: AnyRecord) -> None:
         if isinstance(record, PhaseStarted) and record.phase in ("drain", "end") and not self._drained:
             self._drained = True
+            self.load_end_t = self.seen_t
             self.views.finish(record.t)
+
+    def _view(self, record: AnyRecord) -> None:
+        if not isinstance(record, ViewChanged):
+            return
+        if record.facet == "event_index":
+            self.keeper.index(record)
+            return
+        for feed in (self.keeper.feed, self.views.feed, self.memory.feed):
+            feed(record)
 
     def _expect(self, record: AnyRecord) -> None:
         if isinstance(record, Expected):

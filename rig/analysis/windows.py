@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Iterator
 
 from rig.analysis.attempts import Attempt
 from rig.analysis.faults import CRASHES, Fault, FaultLog, Window
@@ -35,19 +36,17 @@ class Rejoins:
         self._open.add(node)
 
     def see(self, record: ViewChanged | Reachability) -> None:
-        if isinstance(record, Reachability):
-            if not record.reachable:
-                self._down.add(record.node)
-                return
+        if isinstance(record, ViewChanged):
+            if record.facet == "event_index" and isinstance(record.value, int | float):
+                self._index[record.node] = float(record.value)
+                if record.node in self._open and self._caught_up(record.node):
+                    self._close(record.node, record.t)
+        elif not record.reachable:
+            self._down.add(record.node)
+        else:
             self._down.discard(record.node)
             if not self._index:
                 self._close(record.node, record.t)
-            return
-        if record.facet != "event_index" or not isinstance(record.value, int | float):
-            return
-        self._index[record.node] = float(record.value)
-        if record.node in self._open and self._caught_up(record.node):
-            self._close(record.node, record.t)
 
     def _caught_up(self, node: str) -> bool:
         others = [other for other in self._index if other not in self._open]
@@ -76,6 +75,15 @@ class Rejoins:
         """By node, in the order of the restarts."""
         return {node: list(windows) for node, windows in self._windows.items()}
 
+    def between(self, from_t: float, to_t: float) -> Iterator[Window]:
+        """Those of any node that meet this time."""
+        for windows in self._windows.values():
+            for window in reversed(windows):
+                if window.meets(from_t, to_t):
+                    yield window
+                if window.from_t <= from_t - 2 * self._limit_s:  # none before it lasts to this time
+                    break
+
     def last_end_t(self, node: str) -> float | None:
         return self._windows[node][-1].to_t if node in self._windows else None
 
@@ -89,6 +97,17 @@ class Windows:
         self._unseen_s = unseen_s
         self._unwedged: dict[str, list[Window]] = {}
         self.rejoins = Rejoins(settle_s)
+
+    @property
+    def reach_s(self) -> float:
+        """How long after its start a fault can at most have mattered to a request that had ended by then."""
+        return self._unseen_s + self._tolerance_s
+
+    def restarts(self, from_t: float, to_t: float) -> Iterator[Window]:
+        """What the rig restarted itself, and what had not caught up, on any node in this time."""
+        for windows in self._unwedged.values():
+            yield from (window for window in windows if window.meets(from_t, to_t))
+        yield from self.rejoins.between(from_t, to_t)
 
     def changed(self, fault: Fault, at_t: float) -> None:
         """A fault entered its present state at `at_t`."""

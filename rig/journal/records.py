@@ -41,7 +41,7 @@ Phase: TypeAlias = Literal["setup", "warmup", "baseline", "faults", "drain", "en
 Facet: TypeAlias = Literal["node_id", "nodes", "links", "instances", "runners", "deployments", "memory", "event_index"]
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True, gc=False):
     t: float
 
 
@@ -73,7 +73,7 @@ class RequestStarted(Record, frozen=True, kw_only=True, tag="request_start"):
     max_tokens: int
 
 
-class Gaps(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Gaps(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Gaps between token-bearing chunks, in seconds. `sketch` maps bucket to count, see `rig.load.stream.GapSketch`."""
 
     count: int = 0

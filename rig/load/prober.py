@@ -3,13 +3,20 @@
 Probes are load too: a model gets one at every interval (`fast_s` while a fault or its recovery is in force, else
 `slow_s`), and at most one is outstanding per model and node. A probe is never given up before `limit_s`, which must be
 well above the latency of the loaded cluster; while all nodes of a model have one outstanding, none is sent.
+
+No node gets more than `node_per_s`, whatever the others do: when one stands still its share is not put upon the rest.
+A turn that this leaves out shows as a longer gap between attempts, which is what the report gives as the resolution.
+So that nobody is left out again and again, the model that has waited longest comes first, and goes through the node
+through which it was probed longest ago.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 from collections.abc import Mapping
+from typing import Final
 
 from rig.journal.write import Journal
 from rig.load.deadlines import GRACE_S, Limits
@@ -18,11 +25,30 @@ from rig.load.request import Call, perform
 from rig.load.tasks import first_error
 from rig.load.transport import LoadTransport
 
+_AT_ONCE: Final = 2.0
+
+
+class Allowance:
+    """So many a second on average, and at most two at once. Pure."""
+
+    def __init__(self, per_s: float) -> None:
+        self._per_s = per_s
+        self._left = _AT_ONCE
+        self._at = 0.0
+
+    def take(self, now: float) -> bool:
+        self._left = min(_AT_ONCE, self._left + max(now - self._at, 1e-6) * self._per_s)
+        self._at = now
+        if self._left < 1.0:
+            return False
+        self._left -= 1.0
+        return True
+
 
 class Prober:
     """`entries` are API addresses by node name. Intervals and limits are used as they are, in seconds."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each is a setting of its own)
         self,
         models: list[str],
         entries: Mapping[str, str],
@@ -30,12 +56,14 @@ class Prober:
         *,
         fast_s: float = 0.25,
         slow_s: float = 10.0,
+        node_per_s: float = math.inf,
         limit_s: float = 60.0,
         connect_s: float = 3.0,
         grace_s: float = GRACE_S,
     ) -> None:
-        self._models = models
-        self._entries = [(name, completions_url(url)) for name, url in entries.items()]
+        self._urls = {name: completions_url(url) for name, url in entries.items()}
+        self._models = list(models)  # the one probed longest ago first
+        self._nodes = {model: list(entries) for model in models}  # of each model, likewise
         self._journal = journal
         self._fast_s = fast_s
         self._slow_s = slow_s
@@ -43,6 +71,7 @@ class Prober:
         self._transport = LoadTransport(journal.now)
         self._numbers = itertools.count(1)
         self._outstanding: set[tuple[str, str]] = set()
+        self._allowances = {name: Allowance(node_per_s) for name in entries}
         self._fast = False
         self._wake = asyncio.Event()
 
@@ -66,11 +95,9 @@ class Prober:
         stopper = asyncio.ensure_future(self._wake_at(stop))
         try:
             async with asyncio.TaskGroup() as group:
-                for turn in itertools.count():
-                    if stop.is_set():
-                        break
-                    for model in self._models:
-                        self._probe(group, model, turn)
+                while not stop.is_set():
+                    for model in list(self._models):
+                        self._probe(group, model)
                     await self._interval(stop)
         except BaseExceptionGroup as group:
             raise first_error(group) from None
@@ -91,21 +118,23 @@ class Prober:
         except TimeoutError:
             pass
 
-    def _probe(self, group: asyncio.TaskGroup, model: str, turn: int) -> None:
-        """Send one through the first node, from this turn's on, that has none outstanding for the model."""
-        count = len(self._entries)
-        for step in range(count):
-            name, url = self._entries[(turn + step) % count]
-            if (model, name) in self._outstanding:
+    def _probe(self, group: asyncio.TaskGroup, model: str) -> None:
+        """Send one through the first of its nodes that may get one and has none outstanding."""
+        nodes = self._nodes[model]
+        for name in nodes:
+            if (model, name) in self._outstanding or not self._allowances[name].take(self._journal.now()):
                 continue
             self._outstanding.add((model, name))
+            for order, one in ((self._models, model), (nodes, name)):
+                order.remove(one)
+                order.append(one)
             call = Call(
                 id=f"p{next(self._numbers)}",
                 source="probe",
                 client="prober",
                 model=model,
                 entry=name,
-                url=url,
+                url=self._urls[name],
                 streamed=True,
                 prompt="Say one word.",
                 prompt_tokens=4,

@@ -11,6 +11,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 RELATIVE_ERROR: Final = 0.02
 SHORTEST_S: Final = 1e-6
 LONGEST_S: Final = 1e4
@@ -30,6 +33,13 @@ class LogSketch:
         held = SHORTEST_S if value_s < SHORTEST_S else min(value_s, LONGEST_S)
         bucket = math.ceil(math.log(held) * self._per_log)
         self.counts[bucket] = self.counts.get(bucket, 0) + count
+
+    def add_all(self, values_s: NDArray[np.float64]) -> None:
+        """Many at once."""
+        held = np.clip(values_s, SHORTEST_S, LONGEST_S)
+        found, counts = np.unique(np.ceil(np.log(held) * self._per_log).astype(np.int64), return_counts=True)
+        for bucket, count in zip(found.tolist(), counts.tolist(), strict=True):
+            self.counts[bucket] = self.counts.get(bucket, 0) + count
 
     def merge(self, counts: Mapping[str, int]) -> None:
         """Add what another sketch of the same error wrote with `record`."""

@@ -42,6 +42,7 @@ class Observer:
         self._wall_drift = wall_drift
         self._events = EventLogs(target, journal)
         self._reading = asyncio.Lock()
+        self.sparing = False  # poll less: the nodes are being probed quickly
         self.view = ClusterView(list(urls))
         journal.subscribe(self.view.apply)
 
@@ -50,7 +51,7 @@ class Observer:
         followers = [LogFollower(node, self._target, self._journal).run() for node in self._connections.values()]
         await run_until(
             stop,
-            watch(self._target, self._urls, self._journal, self._timing),
+            watch(self._target, self._urls, self._journal, self._timing, lambda: self.sparing),
             own_health(self._journal, self._wall_drift),
             *followers,
         )

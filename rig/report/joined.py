@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from rig.analysis.requests import Judged
-from rig.journal.records import AnyRecord, RequestEnded, RequestStarted
+from rig.analysis.settled import Judged, Settled
+from rig.journal.records import RequestEnded, RequestStarted
 
 Fate: TypeAlias = Literal["completed", "error", "lost", "void", "unfinished"]
 
@@ -34,34 +34,18 @@ Sink: TypeAlias = Callable[[Joined], None]
 
 
 class Join:
-    """Feed it every record in order and every judgement; sinks are told of each request once it is whole.
-
-    Holds what is in flight and what the analysis has not settled yet, nothing else.
-    """
+    """A listener of the analysis that tells sinks of one request at a time."""
 
     def __init__(self, *sinks: Sink) -> None:
         self._sinks = sinks
-        self._started: dict[str, RequestStarted] = {}
-        self._ended: dict[str, tuple[RequestStarted, RequestEnded]] = {}
 
-    def feed(self, record: AnyRecord) -> None:
-        if isinstance(record, RequestStarted):
-            self._started[record.id] = record
-        elif isinstance(record, RequestEnded):
-            start = self._started.pop(record.id, None)
-            if start is not None:
-                self._ended[record.id] = (start, record)
+    def settled(self, batch: Settled) -> None:
+        if self._sinks:
+            for judged in batch:
+                self._tell(Joined(judged.attempt.start, judged.attempt.end, judged))
 
-    def judged(self, judged: Judged) -> None:
-        pair = self._ended.pop(judged.attempt.id, None)
-        if pair is not None:
-            self._tell(Joined(*pair, judged))
-
-    def finish(self) -> None:
-        """What is still in flight at the end of the journal is unfinished."""
-        for start in self._started.values():
-            self._tell(Joined(start))
-        self._started.clear()
+    def unfinished(self, start: RequestStarted) -> None:
+        self._tell(Joined(start))
 
     def _tell(self, joined: Joined) -> None:
         for sink in self._sinks:

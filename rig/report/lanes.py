@@ -111,7 +111,13 @@ class Lanes:
         self._views = _Views()
 
     def feed(self, record: AnyRecord) -> None:
+        if isinstance(record, ViewChanged) and record.facet == "event_index":  # most of them by far
+            self._views.index(record)
+            return
         match record:
+            case Own():
+                self.controller.feed(record)
+                return
             case Reachability():
                 self._node(record.node).reach.set(record.t, "answers" if record.reachable else "silent")
             case MasterSeen():
@@ -124,8 +130,6 @@ class Lanes:
                     lane.measured.add(record.t, record.available_bytes)
                 if record.wired_bytes is not None:
                     lane.wired.add(record.t, record.wired_bytes)
-            case Own():
-                self.controller.feed(record)
             case _:
                 pass
         if self._views.feed(record):
@@ -171,10 +175,6 @@ class _Views:
                 self._instances[record.node] = _mapping(record.value)
             case ViewChanged(facet="runners"):
                 self._runners[record.node] = _mapping(record.value)
-            case ViewChanged(facet="event_index"):
-                if isinstance(record.value, int | float):
-                    self._index[record.node] = float(record.value)
-                return False
             case ViewChanged(facet="node_id"):
                 self.node_ids[record.node] = str(record.value)
                 return False
@@ -185,6 +185,10 @@ class _Views:
             case _:
                 return False
         return True
+
+    def index(self, record: ViewChanged) -> None:
+        if isinstance(record.value, int | float):
+            self._index[record.node] = float(record.value)
 
     def states(self) -> dict[str, tuple[InstanceState, str]]:
         """State and model of every instance that an answering node lists."""

@@ -7,12 +7,16 @@ never leave anything out: their bins become wider instead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rig.journal.records import RequestEnded
-from rig.report.joined import Fate, Joined
+import numpy as np
+from numpy.typing import NDArray
+
+from rig.analysis.settled import Judged, Settled
+from rig.journal.records import RequestEnded, RequestStarted
+from rig.report.joined import Fate
 
 MAX_COMPLETED: Final = 40_000
 MAX_FAILED: Final = 20_000
@@ -49,13 +53,16 @@ class Thinned:
         self.seen = 0
         self.kept: list[Point] = []
 
-    def add(self, point: Point) -> None:
-        if self.seen % self._stride == 0:
-            self.kept.append(point)
-        self.seen += 1
-        if len(self.kept) >= self._limit:
-            del self.kept[1::2]
-            self._stride *= 2
+    def add(self, count: int, point: Callable[[int], Point]) -> None:
+        """`count` more; `point` gives the one at a position among them, and is asked only for those that are kept."""
+        first, self.seen = self.seen, self.seen + count
+        at = -(-first // self._stride) * self._stride
+        while at < self.seen:
+            self.kept.append(point(at - first))
+            if len(self.kept) >= self._limit:
+                del self.kept[1::2]
+                self._stride *= 2
+            at = (at // self._stride + 1) * self._stride
 
 
 class Bins:
@@ -72,6 +79,16 @@ class Bins:
     def add(self, name: str, at_t: float, amount: float = 1.0) -> None:
         index = self._index(at_t)  # first: it may make the bins wider
         self.columns[name][index] += amount
+
+    def add_all(self, name: str, times: NDArray[np.float64], amounts: NDArray[np.float64] | None = None) -> None:
+        if not len(times):
+            return
+        self._index(float(times.max()))
+        bins = (np.maximum(times, 0.0) / self.width_s).astype(np.int64)
+        sums = np.bincount(bins, weights=amounts)
+        values = self.columns[name]
+        for index in np.flatnonzero(sums).tolist():
+            values[index] += float(sums[index])
 
     def spread(self, name: str, from_t: float, to_t: float, amount: float) -> None:
         """Add `amount` evenly over [from_t, to_t]."""
@@ -109,7 +126,6 @@ class Requests:
     completed: Thinned = field(default_factory=lambda: Thinned(MAX_COMPLETED))
     failed: Thinned = field(default_factory=lambda: Thinned(MAX_FAILED))
     bins: Bins = field(default_factory=Bins)
-    end_t: float = 0.0
 
     @property
     def left_out(self) -> int:
@@ -120,42 +136,79 @@ class Requests:
         """In the order in which they were sent; equal times by id."""
         return sorted([*self.completed.kept, *self.failed.kept], key=lambda point: (point.sent_t, point.id))
 
-    def add(self, joined: Joined) -> None:
-        start, end = joined.start, joined.end
+    def settled(self, batch: Settled) -> None:
+        load = [at for at, attempt in enumerate(batch.attempts) if attempt.start.source == "load"]
+        fates: dict[Fate, list[int]] = {}
+        for at in load:
+            special = batch.special.get(at)
+            fate = "completed" if special is None else fate_of(special)
+            fates.setdefault(fate, []).append(at)
+        failed = sorted(at for fate, places in fates.items() if fate != "completed" for at in places)
+        attempts = batch.attempts
+        completed = fates.get("completed", [])
+        self.completed.add(len(completed), lambda position: _point(batch.judged(completed[position])))
+        self.failed.add(len(failed), lambda position: _point(batch.judged(failed[position])))
+        self.bins.add_all("started", _column([attempts[at].started_t for at in load]))
+        for fate, places in fates.items():
+            self.bins.add_all(fate, _column([attempts[at].ended_t for at in places]))
+        self._tokens([attempts[at].end for at in load])
+
+    def unfinished(self, start: RequestStarted, end_t: float) -> None:
         if start.source != "load":
             return
-        point = _point(joined, self.end_t)
-        (self.completed if point.fate == "completed" else self.failed).add(point)
-        self.bins.add("started", point.sent_t)
-        self.bins.add(point.fate, point.sent_t if end is None else end.ended_t)
-        if end is not None:
-            self._tokens(end)
+        self.failed.add(1, lambda _: _unfinished(start, end_t))
+        self.bins.add("started", start.t)
+        self.bins.add("unfinished", start.t)
 
-    def _tokens(self, end: RequestEnded) -> None:
+    def _tokens(self, ends: Sequence[RequestEnded]) -> None:
         """Tokens are taken to have come evenly between the first and the last; at the end where that is not known."""
-        count = end.usage_tokens or end.tokens
-        if not count:
-            return
-        if end.first_token_t is None or end.last_token_t is None:
-            self.bins.add("tokens", end.ended_t, count)
-        else:
-            self.bins.spread("tokens", end.first_token_t, end.last_token_t, count)
+        counts = _column([end.usage_tokens or end.tokens for end in ends])
+        last_t = _column([end.ended_t if end.last_token_t is None else end.last_token_t for end in ends])
+        first_t = _column([end.first_token_t for end in ends])  # NaN: not known
+        unknown = np.isnan(first_t) | np.array([end.last_token_t is None for end in ends], dtype=np.bool_)
+        ended_t = _column([end.ended_t for end in ends])
+        self.bins.add_all("tokens", ended_t[unknown], counts[unknown])
+        for at in np.flatnonzero(~unknown & (counts > 0)).tolist():
+            self.bins.spread("tokens", float(first_t[at]), float(last_t[at]), float(counts[at]))
 
 
-def _point(joined: Joined, end_t: float) -> Point:
-    start, end, judged = joined.start, joined.end, joined.judged
-    sent_t = start.t if end is None else end.started_t
-    first_t = None if end is None else end.first_token_t
+def fate_of(judged: Judged) -> Fate:
+    return "void" if judged.void else judged.attempt.outcome
+
+
+def _column(values: Sequence[float | None]) -> NDArray[np.float64]:
+    return np.array(values, dtype=np.float64)
+
+
+def _point(judged: Judged) -> Point:
+    attempt, end = judged.attempt, judged.attempt.end
+    sent_t, first_t = end.started_t, end.first_token_t
+    return Point(
+        id=attempt.id,
+        model=attempt.model,
+        entry=attempt.entry,
+        sent_t=sent_t,
+        duration_s=max(end.ended_t - sent_t, 0.0),
+        ttft_s=None if first_t is None or not attempt.streamed else first_t - sent_t,
+        fate=fate_of(judged),
+        how=end.how or "",
+        own=judged.own or "",
+        fault=judged.fault,
+        streamed=attempt.streamed,
+    )
+
+
+def _unfinished(start: RequestStarted, end_t: float) -> Point:
     return Point(
         id=start.id,
         model=start.model,
         entry=start.entry,
-        sent_t=sent_t,
-        duration_s=max((end_t if end is None else end.ended_t) - sent_t, 0.0),
-        ttft_s=None if first_t is None or not start.streamed else first_t - sent_t,
-        fate=joined.fate,
-        how="" if end is None or end.how is None else end.how,
-        own="" if judged is None or judged.own is None else judged.own,
-        fault=None if judged is None else judged.fault,
+        sent_t=start.t,
+        duration_s=max(end_t - start.t, 0.0),
+        ttft_s=None,
+        fate="unfinished",
+        how="",
+        own="",
+        fault=None,
         streamed=start.streamed,
     )

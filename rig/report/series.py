@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rig.analysis.analyse import Analysis, analyse
+from rig.analysis.settled import Settled
 from rig.journal.read import Run
-from rig.journal.records import AnyRecord
+from rig.journal.records import AnyRecord, RequestStarted
 from rig.journal.run import RunInfo
 from rig.report.joined import Join, Sink
 from rig.report.lanes import Lanes
@@ -20,15 +21,27 @@ class Series:
     lanes: Lanes = field(default_factory=Lanes)
 
 
+class _Gathering:
+    """Tells the series of whole batches, and the sinks of one request after the other."""
+
+    def __init__(self, requests: Requests, join: Join) -> None:
+        self._requests, self._join = requests, join
+
+    def settled(self, batch: Settled) -> None:
+        self._requests.settled(batch)
+        self._join.settled(batch)
+
+    def unfinished(self, start: RequestStarted, end_t: float) -> None:
+        self._requests.unfinished(start, end_t)
+        self._join.unfinished(start)
+
+
 def gather(info: RunInfo, records: Iterable[AnyRecord], *sinks: Sink) -> tuple[Analysis, Series]:
     """Analyse the records and gather the series from them, once from front to back. Further sinks get every request."""
     nodes = info.inventory.get("nodes")
     series = Series(lanes=Lanes(tuple(str(name) for name in nodes) if isinstance(nodes, dict) else ()))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # any JSON
-    join = Join(series.requests.add, *sinks)
-    analysis = analyse(info, _tee(records, join.feed, series.lanes.feed), on_judged=join.judged)
-    series.requests.end_t = analysis.end_t
-    join.finish()
-    return analysis, series
+    gathering = _Gathering(series.requests, Join(*sinks))
+    return analyse(info, records, listener=gathering, beside=series.lanes.feed), series
 
 
 def gather_run(run: Run, *sinks: Sink) -> tuple[Analysis, Series]:
@@ -36,10 +49,3 @@ def gather_run(run: Run, *sinks: Sink) -> tuple[Analysis, Series]:
     analysis, series = gather(run.info, run.records(), *sinks)
     analysis.notes = run.notes
     return analysis, series
-
-
-def _tee(records: Iterable[AnyRecord], *listeners: Callable[[AnyRecord], None]) -> Iterator[AnyRecord]:
-    for record in records:
-        for listener in listeners:
-            listener(record)
-        yield record

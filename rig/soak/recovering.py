@@ -47,7 +47,7 @@ class Recovering:
             return
         if record.state in _UNDERWAY:
             self.in_force = record.fault
-            self.prober.fast = True
+            self.hurry(fast=True)
             if record.state in ("struck", "healed"):
                 self._heal_t[record.fault] = record.at_t
         elif record.state != "planned":
@@ -94,4 +94,8 @@ class Recovering:
         self._heal_t.pop(fault, None)
         if self.in_force == fault:
             self.in_force = None
-            self.prober.fast = False
+            self.hurry(fast=False)
+
+    def hurry(self, *, fast: bool) -> None:
+        """Probe quickly, and poll the less for it: together they stay within what a node may be asked."""
+        self.prober.fast = self.observer.sparing = fast

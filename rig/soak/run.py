@@ -82,6 +82,7 @@ class SoakRun:
             journal,
             fast_s=settings.probe_fast_s,
             slow_s=settings.probe_slow_s,
+            node_per_s=settings.probes_per_node_s,
             limit_s=settings.probe_limit_s,
             connect_s=settings.workload.deadlines.connect,
             grace_s=paced_grace_s(settings.pace),
@@ -150,12 +151,12 @@ class SoakRun:
         """Deploy, and wait until every model has completed a probe."""
         self._enter("setup")
         await self.posted.post_all()
-        self.prober.fast = True
+        self.recovering.hurry(fast=True)
         self._start("prober", self.prober.run(self._late_stop))
         deadline_t = self.journal.now() + self.settings.setup_limit_s
         while not self.halt.event.is_set():
             if self.successes.all_since(0.0):
-                self.prober.fast = False
+                self.recovering.hurry(fast=False)
                 return
             if self.journal.now() > deadline_t:
                 silent = ", ".join(self.successes.silent_since(0.0))

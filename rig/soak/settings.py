@@ -15,9 +15,13 @@ from rig.injection.schedule import strike_until_s
 from rig.observe.watch import WatchTiming
 
 _PROBE_FAST_S: Final = 0.25
+_PROBES_PER_NODE_S: Final = 3.0
+"""A node gets at most five requests a second of the rig's own (at pace 1): three quick probes, and 1.9 polls beside
+them. With two models and three nodes every probe of a 250 ms interval fits; on two nodes it is 333 ms."""
 _PROBE_SLOW_S: Final = 10.0
 _PROBE_LIMIT_S: Final = 90.0
-_POLL_S: Final = 1.0
+_POLL_S: Final = 1.1  # 4.3 polls a second and node, and slow probes beside them
+_SPARING_S: Final = 3.0
 _SETUP_LIMIT_S: Final = 900.0  # a large model may have to be read from disk on every node
 _IDLE_S: Final = 10.0
 _VANISHED_S: Final = 20.0  # a new master's grace is 15 s; a deployment missing for longer is gone
@@ -53,7 +57,12 @@ class SoakSettings:
 
     @property
     def probe_fast_s(self) -> float:
-        return self.pace.poll(_PROBE_FAST_S)
+        fitting_s = len(self.models) / max(1, len(self.entries)) / self.probes_per_node_s
+        return max(self.pace.poll(_PROBE_FAST_S), fitting_s)
+
+    @property
+    def probes_per_node_s(self) -> float:
+        return _PROBES_PER_NODE_S * self.pace.factor
 
     @property
     def probe_slow_s(self) -> float:
@@ -93,7 +102,13 @@ class SoakSettings:
 def watching(pace: Pace) -> WatchTiming:
     """How often views are polled; the floors are what a poll may cost a node."""
     interval_s = max(pace.poll(_POLL_S), 0.2)
-    return WatchTiming(interval_s=interval_s, timeout_s=2.0, rare_s=max(pace.scale(10.0), 1.0), index_s=interval_s)
+    return WatchTiming(
+        interval_s=interval_s,
+        timeout_s=2.0,
+        rare_s=max(pace.scale(10.0), 1.0),
+        index_s=interval_s,
+        sparing_s=max(pace.scale(_SPARING_S), interval_s),
+    )
 
 
 def paced(

@@ -22,9 +22,11 @@ from rig.journal.records import (
     RequestEnded,
     RequestStarted,
     RunEnded,
+    Served,
     ViewChanged,
 )
 from rig.journal.run import PlannedFault, RunInfo, write_run
+from rig.journal.write import ROTATE_BYTES, journal_name
 from rig.load.sketch import GapSketch
 
 NODES: Final[tuple[str, ...]] = ("node-1", "node-2", "node-3")
@@ -45,6 +47,8 @@ class Shape:
     lost_share: float = 0.0  # of the requests that meet a fault
     finished: bool = True
     slower: float = 1.0  # times to serve are so many times as long
+    probe_s: float = 0.5  # between two probes while a fault or its recovery goes on
+    served: bool = False  # the event log said which instance each request went to
 
 
 @dataclass
@@ -118,6 +122,42 @@ def records_of(shape: Shape) -> list[AnyRecord]:
     return records
 
 
+def moved(record: AnyRecord, cycle: int, span_s: float, faults: int) -> AnyRecord:
+    """The same record in a later repetition of a run of `span_s` and so many faults: times, ids, numbers moved on."""
+    on_s = cycle * span_s
+    changes: dict[str, Any] = {"t": record.t + on_s}
+    if isinstance(record, RequestStarted | RequestEnded):
+        changes["id"] = f"{record.id}.{cycle}"
+    if isinstance(record, RequestEnded | Served) and record.response_id is not None:
+        changes["response_id"] = f"{record.response_id}.{cycle}"
+    if isinstance(record, FaultChanged):
+        changes["fault"] = record.fault + cycle * faults
+    for name in record.__struct_fields__:
+        if name.endswith("_t") and (value := getattr(record, name)) is not None:
+            changes[name] = value + on_s
+    return msgspec.structs.replace(record, **changes)
+
+
+def write_long_journal(folder: Path, info: RunInfo, shape: Shape, cycles: int) -> Path:
+    """A run of many repetitions of the shape, its journal in as many files as the rig would have made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_run(folder, info)
+    number, size, file = 0, 0, (folder / journal_name(0)).open("wb")
+    tape = [r for r in records_of(shape) if not isinstance(r, RunEnded)]
+    encode = msgspec.json.Encoder().encode
+    for cycle in range(cycles):
+        last = cycle == cycles - 1
+        kept = [r for r in tape if not isinstance(r, PhaseStarted) or (last if r.phase == "drain" else cycle == 0)]
+        lines = b"".join(encode(moved(record, cycle, shape.duration_s, shape.faults)) + b"\n" for record in kept)
+        if size and size + len(lines) > ROTATE_BYTES:
+            file.close()
+            number, size, file = number + 1, 0, (folder / journal_name(number + 1)).open("wb")
+        size += file.write(lines)
+    file.write(encode(RunEnded(t=cycles * shape.duration_s, reason="finished")) + b"\n")
+    file.close()
+    return folder
+
+
 def write_journal(folder: Path, info: RunInfo, records: list[AnyRecord]) -> Path:
     """A run folder as the rig would have left it."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -182,7 +222,7 @@ def _requests(shape: Shape, faults: list[_Fault], rng: random.Random) -> Iterato
         step_t = fault.strike_t
         while step_t < min(fault.back_t + 20.0, span_s):
             moments.append((step_t, "probe"))
-            step_t += 0.5
+            step_t += shape.probe_s
     for number, (sent_t, source) in enumerate(sorted(moments)):
         model, entry = rng.choice(MODELS), rng.choice(NODES)
         yield RequestStarted(
@@ -197,7 +237,10 @@ def _requests(shape: Shape, faults: list[_Fault], rng: random.Random) -> Iterato
             prompt_tokens=64,
             max_tokens=16,
         )
-        yield _end(shape, faults, rng, number, source, model, entry, sent_t)
+        end = _end(shape, faults, rng, number, source, model, entry, sent_t)
+        yield end
+        if shape.served and end.response_id is not None:
+            yield Served(t=end.t + 1.0, node=entry, response_id=end.response_id, instance="instance-0")
 
 
 def _end(

@@ -6,10 +6,14 @@ import itertools
 from typing import Any, Literal
 
 from rig.analysis.analyse import Analysis, analyse
-from rig.analysis.attempts import Attempt, Pairing
+from rig.analysis.attempts import Attempt
 from rig.analysis.decision import Recovery
+from rig.analysis.keeper.eventlog import MAX_ENTRIES
+from rig.analysis.keeper.tape import KeeperTape
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.settings import settings_of
+from rig.analysis.settled import Settled
+from rig.analysis.watch import Watch
 from rig.journal.records import (
     AnyRecord,
     FaultChanged,
@@ -30,6 +34,31 @@ from rig.journal.run import RunInfo
 from tests.analysis.generate import Shape, info_of
 
 A, B = "lab/tiny-a", "lab/tiny-b"
+
+
+def keeper(*records: AnyRecord, most: int = MAX_ENTRIES) -> KeeperTape:
+    """What the keeper's rules are judged by, fed as the analysis does it, in the order of the times.
+
+    `most` entries of event logs are kept.
+    """
+    watch = Watch(pace=1.0, embedded=False)
+    watch.keeper.events.most = most
+    for record in sorted(records, key=lambda record: record.t):
+        watch.feed(record)
+    return watch.keeper
+
+
+class Heard:
+    """Batches as they are settled."""
+
+    def __init__(self) -> None:
+        self.batches: list[Settled] = []
+
+    def settled(self, batch: Settled) -> None:
+        self.batches.append(batch)
+
+    def unfinished(self, start: RequestStarted, end_t: float) -> None:
+        """Nothing is asked of them."""
 
 
 class Tape:
@@ -53,8 +82,8 @@ class Tape:
 
     def attempts(self) -> list[Attempt]:
         """What ended, in the order of the ends."""
-        pairing = Pairing()
-        return [attempt for record in self.records() if (attempt := pairing.feed(record)) is not None]
+        tracker = RecoveryTracker(settings_of(self.info))
+        return [attempt for record in self.records() if (attempt := tracker.feed(record)) is not None]
 
     def analyse(self) -> Analysis:
         return analyse(self.info, self.records())
@@ -139,8 +168,17 @@ class Tape:
             start_t = from_t + number * step_s
             self.ok(start_t, start_t + 0.2, model, entry, **more)
 
-    def error(self, start_t: float, end_t: float, model: str = A, entry: str = "node-1", **more: Any) -> str:
-        return self._request(start_t, end_t, model, entry, "error", None, {"evidence": "HTTP status 404"} | more)
+    def error(
+        self,
+        start_t: float,
+        end_t: float,
+        model: str = A,
+        entry: str = "node-1",
+        *,
+        evidence: str = "HTTP status 404",
+        **more: Any,
+    ) -> str:
+        return self._request(start_t, end_t, model, entry, "error", None, {"evidence": evidence} | more)
 
     def lost(self, start_t: float, end_t: float, how: How, model: str = A, entry: str = "node-1", **more: Any) -> str:
         return self._request(start_t, end_t, model, entry, "lost", how, more)

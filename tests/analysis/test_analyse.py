@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from rig.analysis.analyse import analyse
+from rig.analysis.counting import AT_ONCE
 from rig.analysis.settings import settings_of
-from rig.journal.records import ActivityDied, Finding, PhaseStarted
+from rig.journal.records import ActivityDied, AnyRecord, Finding, PhaseStarted
 from tests.analysis.checks.sessions import Session
 from tests.analysis.checks.test_symptoms import agreeing, nodes
-from tests.analysis.tape import A, B, Tape
+from tests.analysis.tape import A, B, Heard, Tape
 
 
 def test_findings_are_counted_and_the_first_listed() -> None:
@@ -43,19 +46,16 @@ def test_the_baseline_is_up_to_the_next_phase() -> None:
 
 
 def test_requests_are_counted_as_the_run_goes_on() -> None:
-    tape = Tape()
-    tape.steady(1, 2000)
-    told: list[float] = []
-    records = tape.records()
+    tape, heard = Tape(), Heard()
+    tape.steady(1, AT_ONCE + 2000)
 
-    def fed() -> object:
-        for record in records:
+    def fed() -> Iterator[AnyRecord]:
+        for record in tape.records():
             yield record
-            if len(told) == 0 and record.t > 1500:
-                raise AssertionError("nothing was counted")
+            assert heard.batches or record.t < AT_ONCE + 1000, "nothing was counted"
 
-    assert analyse(tape.info, fed(), on_judged=lambda one: told.append(one.attempt.ended_t)).requests.total.completed  # pyright: ignore[reportArgumentType]  # an iterator of records
-    assert len(told) == 1999
+    assert analyse(tape.info, fed(), listener=heard).requests.total.completed == AT_ONCE + 1999
+    assert sum(len(batch.attempts) for batch in heard.batches) == AT_ONCE + 1999
 
 
 @pytest.mark.parametrize("drain_t", [None, 190])

@@ -26,9 +26,10 @@ def test_an_error_failed_when_it_ended_whoever_gave_up() -> None:
     tape = Tape()
     tape.error(1, 31, connected_t=None, evidence="no connection: ConnectTimeout")
     assert (attempt(tape).failed_t, attempt(tape).by_deadline) == (31, True)
-    for more in ({"connected_t": None, "evidence": "refused"}, {"evidence": "timeout"}):
-        tape = Tape()
-        tape.error(1, 31, **more)
+    refused, slow = Tape(), Tape()
+    refused.error(1, 31, connected_t=None, evidence="refused")
+    slow.error(1, 31, evidence="timeout")
+    for tape in (refused, slow):
         assert (attempt(tape).failed_t, attempt(tape).by_deadline) == (31, False)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
-from rig.analysis.counts import Counts, Latencies, Objectives, with_infinite
+from rig.analysis.counts import Counts, Latencies, Objectives, Timed, with_infinite
 from rig.journal.records import Gaps, RequestEnded
 from rig.load.sketch import GapSketch, LogSketch
 
@@ -28,8 +29,7 @@ def gaps(*lengths_s: float) -> Gaps:
 
 def latencies(*ends: RequestEnded, streamed: bool = True, objectives: Objectives | None = None) -> Latencies:
     found = Latencies()
-    for end in ends:
-        found.add(end, from_t=10.0, streamed=streamed, objectives=objectives or Objectives())
+    found.add(Timed(ends, streamed=streamed), [10.0] * len(ends), objectives or Objectives())
     return found
 
 
@@ -105,7 +105,28 @@ def test_of_all_together() -> None:
 )
 def test_objectives(objectives: Objectives, met: bool) -> None:  # noqa: FBT001
     assert latencies(ended(), objectives=objectives).met == met
-    assert objectives.met(None, None, 0.0)
+    unknown = np.array([np.nan])
+    assert objectives.met(unknown, unknown, np.array([0.0])).tolist() == [True]
+
+
+def test_each_of_a_batch_has_its_own_beginning_and_its_own_times() -> None:
+    ends = [ended(), ended(outcome="error"), ended(tokens=1), ended(first_token_t=12.25, last_token_t=None)]
+    from_t = [10.0, 0.0, 10.25, 12.0]
+    found = Latencies()
+    found.add(Timed(ends, streamed=True), from_t, Objectives(ttft_s=0.3, e2el_s=2.8))
+    assert [sketch.counts for sketch in (found.ttft, found.itl, found.e2el)] == [
+        held_of(0.5, 0.25, 0.25),
+        held_of(0.5),
+        held_of(3.0, 2.75, 1.0),
+    ]
+    assert (found.good, found.failed, found.met, found.tokens) == (3, 1, 2, 16)
+
+
+def held_of(*values_s: float) -> dict[int, int]:
+    sketch = LogSketch()
+    for value_s in values_s:
+        sketch.add(value_s)
+    return sketch.counts
 
 
 def test_the_headline_says_how_much_it_leaves_out() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from msgspec.structs import replace
+
 from rig.analysis.keeper.chronicle import Chronicle
-from rig.analysis.keeper.eventlog import EventLogs
-from rig.analysis.keeper.reigns import Reigns
+from rig.analysis.keeper.eventlog import MAX_LIVES, MAX_SESSIONS
 from rig.journal.records import AnyRecord, EventLogRead, EventSeen, MasterSeen, ViewChanged
+from tests.analysis.tape import keeper
 
 MASTER = MasterSeen(t=10.2, node="a", is_master=True, source="log", at_t=10.0, at_error_s=0.2)
 
@@ -30,13 +32,7 @@ def listed(since_t: float | None, t: float, *names: str, node: str = "a") -> Vie
 
 
 def told(*records: AnyRecord, most: int = 1000) -> list[Chronicle]:
-    """In the order of their times."""
-    reigns = Reigns()
-    logs = EventLogs(reigns, most)
-    for record in sorted(records, key=lambda record: record.t):
-        reigns.feed(record)
-        logs.feed(record)
-    return logs.chronicles(1.0)
+    return keeper(*records, most=most).events.chronicles(1.0)
 
 
 def spans(*records: AnyRecord) -> dict[int, tuple[float, float]]:
@@ -181,12 +177,36 @@ def test_what_a_master_found_at_the_start_had_done_before_is_history() -> None:
 
 
 def test_the_reigns_whose_log_was_read_are_not_told_from_views() -> None:
-    reigns = Reigns()
-    logs = EventLogs(reigns)
     other = MasterSeen(t=20.0, node="b", is_master=True, source="log", at_t=20.0)
     not_read = EventSeen(t=91.0, node="b", session="s2", index=1, name="NodeReported", data={})
     nobody = EventLogRead(t=92.0, node="c", session="s3", count=5)
-    for record in (MASTER, other, read(), not_read, nobody):
-        reigns.feed(record)
-        logs.feed(record)
-    assert [reign.node for reign in logs.reigns_read()] == ["a"]
+    events = keeper(MASTER, other, read(), not_read, nobody).events
+    assert [reign.node for reign in events.reigns_read()] == ["a"]
+
+
+def test_no_more_instances_are_known_from_lists_than_fit() -> None:
+    names = [f"i{number}" for number in range(MAX_LIVES)]
+    lists = [listed(None, 15.0), listed(20.0, 21.0, *names), listed(30.0, 31.0, *names, "late")]
+    lists += [listed(40.0, 41.0, "late"), listed(50.0, 51.0)]
+    made = [seen(n, "InstanceCreated", instance=instance) for n, instance in enumerate(("i0", "late"))]
+    gone = [seen(n, "InstanceDeleted", instance=instance) for n, instance in enumerate(("i0", "late"), 2)]
+    assert spans(MASTER, *lists, *made, *gone, read(4)) == {
+        0: (20.0, 21.0),
+        1: (20.0, 41.0),
+        2: (40.0, 41.0),
+        3: (40.0, 90.0),
+    }
+
+
+def test_what_is_known_of_an_instance_gets_better_when_no_more_fit() -> None:
+    names = [f"i{number}" for number in range(MAX_LIVES)]
+    lists = [listed(None, 15.0), listed(20.0, 31.0, *names), listed(27.0, 28.0, "i0", "late", node="b")]
+    assert spans(MASTER, *lists, seen(0, "InstanceCreated", instance="i0"), read(2))[0] == (20.0, 28.0)
+
+
+def test_no_more_sessions_are_kept_than_fit() -> None:
+    logs = [EventLogRead(t=20.0 + number, node="a", session=f"s{number}", count=1) for number in range(MAX_SESSIONS)]
+    late = [replace(seen(0, t=1e5), session="late"), replace(read(1, t=1e5), session="late")]
+    told_of = told(MASTER, *logs, *late, replace(read(9, t=1e5), session="s0"))
+    assert len(told_of) == MAX_SESSIONS
+    assert (told_of[0].end.order, told_of[-1].session) == (8, f"s{MAX_SESSIONS - 1}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rig.analysis.symptoms.memory import MemoryWatch
+from rig.analysis.symptoms.memory import MAX_GROUPS, MemoryWatch
 from rig.journal.records import AnyRecord, NodeMemory, PhaseStarted, ViewChanged
 from tests.analysis.checks.sessions import processes
 from tests.analysis.tape import A, Tape
@@ -96,3 +96,10 @@ def test_it_is_looked_at_when_the_load_ends() -> None:
 
 def test_a_node_of_which_the_target_tells_no_memory_is_not_looked_at() -> None:
     assert watch(NAMED, view(1.0, "memory", {"y": 7}), Tape().change(0, "freeze", "planned", 50.0)).samples == {}
+
+
+def test_no_more_processes_are_compared_than_fit() -> None:
+    restarts = [record for n in range(MAX_GROUPS) for record in (processes(50, "n", main=f"{n}:1"), own(51.0, 40.0))]
+    more = [processes(60, "n", main="late:1"), own(61.0, 40.0), own(62.0, 40.0)]
+    found = watch(*restarts, *more, processes(70, "n", main="0:1"), own(71.0, 40.0))
+    assert (len(found.samples), found.compared()) == (MAX_GROUPS, 1)

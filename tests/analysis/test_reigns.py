@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rig.analysis.keeper.moments import Span
-from rig.analysis.keeper.reigns import Reigns
+from rig.analysis.keeper.reigns import MAX_REIGNS, Reigns
 from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, ViewChanged
 from tests.analysis.tape import Tape
 
@@ -39,6 +39,13 @@ def test_from_claim_to_denial() -> None:
         ("a", 40, math.inf),
     ]
     assert times(says(10, "a", is_master=False)) == []
+
+
+def test_no_more_are_kept_than_fit() -> None:
+    claims = [says(float(t), "a", is_master=t % 2 == 0) for t in range(2 * MAX_REIGNS)]
+    found = reigns(*claims, says(1e6, "a"), says(2e6, "b"))
+    assert (len(found.all), found.all[-1].to_t) == (MAX_REIGNS, 2 * MAX_REIGNS - 1)
+    assert (found.current("a"), found.of("a", 1e6)) == (None, None)
 
 
 def test_two_may_reign_at_once() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rig.analysis.faults import Window
 from rig.analysis.symptoms.speed import MAX_BUCKETS, SpeedWatch, calm_windows, slower
-from rig.journal.records import AnyRecord, Gaps
+from rig.journal.records import Gaps
 from tests.analysis.tape import A, B, Tape
 
 BASE, AFTER, LATER = Window(0, 60), Window(100, 160), Window(200, 260)
@@ -22,15 +22,8 @@ def served(tape: Tape, window: Window, *, apart_s: float = 0.05, count: int = 12
         tape.ok(t - 0.1, t, model, gaps=Gaps(count=10, sum_s=10 * apart_s), **more)
 
 
-def watched(records: list[AnyRecord]) -> SpeedWatch:
-    watch = SpeedWatch()
-    for record in records:
-        watch.feed(record)
-    return watch
-
-
 def judged(tape: Tape, *windows: Window) -> tuple[list[tuple[str, float]], int]:
-    found, compared = slower(watched(tape.records()), windows or (BASE, AFTER, LATER))
+    found, compared = slower(tape.analyse().watch.speed, windows or (BASE, AFTER, LATER))
     return [(one.model, one.from_t) for one in found], compared
 
 
@@ -84,7 +77,7 @@ def test_only_what_the_load_completed_counts() -> None:
         for second in range(60):
             tape.error(window.from_t + second, window.from_t + second + 0.2, gaps=Gaps(count=10, sum_s=90))
     assert judged(tape) == ([], 2)
-    levels, _ = watched(tape.records()).levels(LATER)
+    levels, _ = tape.analyse().watch.speed.levels(LATER)
     assert {model: level.completed for model, level in levels.items()} == {A: 120}
 
 
@@ -124,9 +117,9 @@ def test_only_buckets_that_lie_in_a_window_as_a_whole_count() -> None:
     tape = Tape()
     for end_t in (9.9, 10.1, 10.6, 11.4, 11.6):
         tape.ok(end_t - 0.05, end_t)
-    levels, lag_s = watched(tape.records()).levels(Window(10.0, 11.5))
+    levels, lag_s = tape.analyse().watch.speed.levels(Window(10.0, 11.5))
     assert (levels[A].completed, levels[A].seconds, lag_s) == (3, 1.5, 0.0)
-    levels, _ = watched(tape.records()).levels(Window(10.2, 11.3))
+    levels, _ = tape.analyse().watch.speed.levels(Window(10.2, 11.3))
     assert (levels[A].completed, levels[A].seconds) == (1, 0.5)
 
 
@@ -136,7 +129,7 @@ def test_a_long_run_has_wider_buckets_and_loses_nothing() -> None:
     served(tape, Window(0, 2 * MAX_BUCKETS), count=1000, model=B, apart_s=0.1)
     for second in range(0, 2 * MAX_BUCKETS, 2):
         tape.own(second + 0.1, lag_s=0.02)
-    watch = watched(tape.records())
+    watch = tape.analyse().watch.speed
     assert watch.width_s == 4.0
     levels, lag_s = watch.levels(Window(0, 2 * MAX_BUCKETS))
     assert (levels[A].completed, levels[B].completed) == (3 * MAX_BUCKETS, 1000)

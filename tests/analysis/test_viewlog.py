@@ -9,23 +9,17 @@ import pytest
 from rig.analysis.keeper import placing, refusing
 from rig.analysis.keeper.chronicle import Chronicle, Entry
 from rig.analysis.keeper.moments import Span
-from rig.analysis.keeper.reigns import Reigns
 from rig.analysis.keeper.rules import Rules
 from rig.analysis.keeper.story import Story, tell
-from rig.analysis.keeper.viewlog import ViewLogs
 from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
+from tests.analysis.tape import keeper
 
 INSTANCE: dict[str, Any] = {"model": "lab/tiny-a", "runners": {"id-1": "r-1"}, "port": 50000}
 
 
 def entries_of(node: str, records: list[AnyRecord]) -> list[tuple[str, str]]:
     """Names of what happened under the last reign of a node, with the instances each is about."""
-    reigns = Reigns()
-    views = ViewLogs(reigns)
-    for record in records:
-        reigns.feed(record)
-        views.feed(record)
-    last = [one for one in views.chronicles([], 1.0, 100.0) if one.node == node][-1]
+    last = [one for one in keeper(*records).views.chronicles([], 1.0, 100.0) if one.node == node][-1]
     return [(entry.name, str(entry.data.get("instance", ""))) for entry in last.entries if entry.order > 0]
 
 
@@ -77,17 +71,13 @@ def test_a_deployment_may_name_an_instance_before_the_list_shows_it() -> None:
 
 def test_an_instance_that_went_and_comes_back_was_not_there_in_between() -> None:
     """A cut-off node loses it, places another, and sees it again when the split is over, while it still reigns."""
-    reigns = Reigns()
-    views = ViewLogs(reigns)
-    for record in [
+    views = keeper(
         instances(10.0, "b", None, "old"),
         master(30.0, "b"),
         instances(32.0, "b", 31.8),
         instances(33.0, "b", 32.8, "new"),
         instances(34.0, "b", 33.8, "old"),
-    ]:
-        reigns.feed(record)
-        views.feed(record)
+    ).views
     story = tell(views.chronicles([], 1.0, 100.0)[-1], [], 5.0)
     made = story.lives["new"].made
     assert made is not None
@@ -97,16 +87,12 @@ def test_an_instance_that_went_and_comes_back_was_not_there_in_between() -> None
 
 def _story_of_b(*before: str) -> Story:
     """Two are listed 0.1 s after b became master, give or take 0.2 s; `before` were in the view before that."""
-    reigns = Reigns()
-    views = ViewLogs(reigns)
-    for record in [
+    views = keeper(
         instances(10.0, "b", None, *before),
         master(30.0, "b"),
         instances(30.1, "b", 29.9, "one", "two"),
         instances(31.0, "b", 30.8),
-    ]:
-        reigns.feed(record)
-        views.feed(record)
+    ).views
     return tell(views.chronicles([], 1.0, 100.0)[-1], [], 5.0)
 
 
@@ -137,18 +123,14 @@ def test_a_reason_seen_just_before_its_instance_is_seen_to_be_gone_breaks_nothin
         item = {"model": "lab/tiny-a", "instance": instance, "error": error}
         return ViewChanged(t=t, node="b", facet="deployments", since_t=t - 0.2, value={"d": item})
 
-    reigns = Reigns()
-    views = ViewLogs(reigns)
-    for record in [
+    views = keeper(
         instances(10.0, "b", None),
         master(30.0, "b"),
         instances(31.0, "b", 30.8, "i"),
         deployments(31.1, "i", None),
         deployments(32.4, None, "does not fit"),
         instances(seen_without_t + 0.2, "b", seen_without_t),
-    ]:
-        reigns.feed(record)
-        views.feed(record)
+    ).views
     story = tell(views.chronicles([], 1.0, 100.0)[-1], [], 5.0)
     assert [judged.held for judged in refusing.reason_once(story, Rules()) if "is there" in judged.line] == told
 
@@ -159,12 +141,8 @@ def view(t: float, node: str, facet: Any, value: Any, since_t: float | None = 0.
 
 
 def chronicles(*records: AnyRecord, without: bool = False, end_t: float = 100.0) -> list[Chronicle]:
-    reigns = Reigns()
-    views = ViewLogs(reigns)
-    for record in records:
-        reigns.feed(record)
-        views.feed(record)
-    return views.chronicles(reigns.all if without else [], 1.0, end_t)
+    tape = keeper(*records)
+    return tape.views.chronicles(tape.reigns.all if without else [], 1.0, end_t)
 
 
 def told(*records: AnyRecord) -> list[tuple[str, dict[str, Any]]]:

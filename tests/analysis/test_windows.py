@@ -70,6 +70,18 @@ def test_not_streamed_it_may_have_progressed_until_the_first_strike() -> None:
     assert [one.id for one in requests.listed_own] == [own, just]
 
 
+def test_what_was_completed_is_looked_at_for_as_long_as_it_may_have_progressed() -> None:
+    """Not streamed and far from any fault when it ended; struck 30 s after its start, its own node a second later."""
+    tape = Tape()
+    tape.ok(70, 72, streamed=False, last_progress_t=None)
+    tape.ok(70, 72, streamed=False, last_progress_t=None, entry="node-3")
+    tape.fault(0, "freeze", 100, 105, hit=("node-2",))
+    tape.fault(1, "freeze", 100.9, 110, hit=("node-1",))
+    tape.end(500)
+    total = tape.analyse().requests.total
+    assert (total.completed, total.own_node) == (2, 1)
+
+
 def test_the_error_of_the_clocks_widens_the_window() -> None:
     tape = Tape()
     tape.fault(0, "freeze", 100, 110, hit=("node-1",), error_s=0.5)

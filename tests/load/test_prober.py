@@ -9,7 +9,7 @@ import pytest
 
 from rig.errors import JournalError
 from rig.journal.records import RequestEnded, RequestStarted
-from rig.load.prober import Prober
+from rig.load.prober import Allowance, Prober
 from tests.load.conftest import Recorded
 from tests.load.servers import HEAD, SOUND, Client, serving, sound, token, until
 
@@ -69,6 +69,50 @@ async def test_at_most_one_is_outstanding_per_model_and_node(recorded: Recorded)
     assert [(end.outcome, end.how) for end in hung] == [("lost", "hung")] * 2
     assert all(2.99 < end.ended_t - end.started_t < 6 for end in hung), "never given up before the limit"
     assert prober.outstanding == 0
+
+
+async def test_what_a_frozen_node_does_not_take_is_not_put_upon_the_others(recorded: Recorded) -> None:
+    """Wanted are 200 a second, allowed are 20 through each node; one stands still."""
+    stop = asyncio.Event()
+
+    async def silent(client: Client) -> None:
+        await client.send(HEAD)
+        await client.gone()
+
+    async with serving(sound) as good, serving(silent) as bad:
+        entries = {"good": good.url, "bad": bad.url}
+        prober = Prober(["m", "n"], entries, recorded.journal, fast_s=0.01, slow_s=60, node_per_s=20, limit_s=3.0)
+        prober.fast = True
+        running = asyncio.create_task(prober.run(stop))
+        await until(lambda: sum(start.entry == "good" for start in starts(recorded)) >= 12)
+        stop.set()
+        await asyncio.wait_for(running, 10)
+    sent = [start for start in starts(recorded) if start.entry == "good"]
+    assert len(sent) <= 2 + 20 * (sent[-1].t - sent[0].t) + 1e-6
+    counts = Counter(start.model for start in sent)
+    assert abs(counts["m"] - counts["n"]) <= 2, "neither model takes it all"
+
+
+async def test_where_not_all_can_be_sent_every_model_still_gets_through_every_node(recorded: Recorded) -> None:
+    stop = asyncio.Event()
+    async with serving(sound) as one, serving(sound) as two:
+        entries = {"one": one.url, "two": two.url}
+        prober = Prober(["m", "n", "o"], entries, recorded.journal, fast_s=0.01, slow_s=60, node_per_s=20)
+        prober.fast = True
+        running = asyncio.create_task(prober.run(stop))
+        await until(lambda: len(starts(recorded)) >= 36)
+        stop.set()
+        await asyncio.wait_for(running, 10)
+    counts = Counter((start.model, start.entry) for start in starts(recorded)[:36])
+    assert len(counts) == 6
+    assert min(counts.values()) >= 3
+
+
+def test_an_allowance_is_an_average_and_holds_back_no_more_than_two() -> None:
+    allowance = Allowance(4.0)
+    assert [allowance.take(100.0) for _ in range(3)] == [True, True, False]
+    assert sum(allowance.take(100.0 + step / 100) for step in range(1, 1001)) == 40
+    assert [allowance.take(1000.0) for _ in range(3)] == [True, True, False]
 
 
 async def test_nothing_is_sent_while_every_node_has_one_outstanding(recorded: Recorded) -> None:

@@ -165,6 +165,21 @@ async def test_a_node_is_asked_at_most_five_times_a_second(api: Api, exo: Exo, w
     assert len(api.asked) + rare <= 20 * 5
 
 
+async def test_while_nodes_are_probed_rounds_are_few_and_look_at_everything(
+    api: Api, exo: Exo, written: Written
+) -> None:
+    """Two rounds, a sparing interval apart: the event index, which every second round asks for, is in both."""
+    timing = WatchTiming(interval_s=0.01, sparing_s=0.4)
+    task = asyncio.create_task(NodeWatch(exo, "a", api.url, written.journal, timing, lambda: True).run())
+    begun = written.journal.now()
+    try:
+        await written.until(lambda: api.count("/state/lastEventAppliedIdx") == 2)
+    finally:
+        task.cancel()
+    assert written.journal.now() - begun >= 0.4
+    assert api.count("/state/instances") <= 2
+
+
 async def test_an_answer_that_cannot_be_read_is_one_finding_until_it_can(api: Api, exo: Exo, written: Written) -> None:
     good = api.answers["/state/runners"]
     watching = NodeWatch(exo, "a", api.url, written.journal, FAST)

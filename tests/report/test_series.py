@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rig.analysis.analyse import analyse
 from rig.journal.records import AnyRecord, MasterSeen, NodeMemory, Own, Reachability, ViewChanged
 from rig.report.joined import Joined
 from rig.report.lanes import Lanes, Samples, Track
@@ -63,8 +64,9 @@ def test_thinning_keeps_to_its_bound_and_counts_what_it_left_out() -> None:
     shape = Shape(requests=300, faults=0, duration_s=300, views=3)
     whole = gather(info_of(shape), records_of(shape))[1].requests.points()
     thinned = Thinned(64)
-    for point in whole:
-        thinned.add(point)
+    thinned.add(100, whole[:100].__getitem__)
+    for point in whole[100:]:
+        thinned.add(1, lambda _, point=point: point)
     assert 32 <= len(thinned.kept) < 64
     assert thinned.seen == 300
     positions = [whole.index(point) for point in thinned.kept]
@@ -76,8 +78,7 @@ def test_a_long_run_keeps_every_failure() -> None:
     shape = Shape(requests=200, faults=4, duration_s=400, views=3, lost_share=1.0)
     joined: list[Joined] = []
     gather(info_of(shape), records_of(shape), joined.append)
-    for one in joined:
-        requests.add(one)
+    analyse(info_of(shape), records_of(shape), listener=requests)
     load = [one for one in joined if one.start.source == "load"]
     failed = sum(one.fate != "completed" for one in load)
     assert len(requests.failed.kept) == failed > 0

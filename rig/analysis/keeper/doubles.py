@@ -41,6 +41,8 @@ class InstanceWatch:
 
     def feed(self, record: AnyRecord) -> None:
         """After the context has taken in the record."""
+        if isinstance(record, ViewChanged) and record.facet not in ("instances", "deployments"):
+            return
         if isinstance(record, ApiCall) and record.what == "place" and record.subject is not None:
             self._by_hand.add(record.subject)
         if not isinstance(record, ViewChanged) or not isinstance(record.value, dict):

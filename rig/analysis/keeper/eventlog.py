@@ -18,6 +18,9 @@ from rig.journal.records import AnyRecord, EventLogRead, EventSeen, ViewChanged
 
 MAX_ENTRIES: Final = 200_000
 MAX_POINTS: Final = 20_000  # of a node's event index, the latest; a session is read long before so many have passed
+MAX_SESSIONS: Final = 5_000
+MAX_LIVES: Final = 20_000
+"""Of so many instances it is known from lists when they were made, and of so many when they ended."""
 
 
 @dataclass(slots=True)
@@ -54,15 +57,23 @@ class EventLogs:
                 self._take(record)
             case EventLogRead():
                 self._end(record)
-            case ViewChanged(facet="event_index", since_t=None, value=int(value)):
-                self._first_index.setdefault(record.node, value)
-            case ViewChanged(facet="event_index", since_t=float(since_t), value=int(value)):
-                points = self._indices.setdefault(record.node, deque(maxlen=MAX_POINTS))
-                points.append((since_t, record.t, value))
             case ViewChanged(facet="instances") if isinstance(record.value, dict):
                 self._see(record, frozenset(cast("dict[str, Any]", record.value)))
             case _:
                 pass
+
+    def index(self, record: ViewChanged) -> None:
+        """A view of a node's event index."""
+        value = record.value
+        if not isinstance(value, int):
+            return
+        if record.since_t is None:
+            self._first_index.setdefault(record.node, value)
+            return
+        points = self._indices.get(record.node)
+        if points is None:
+            points = self._indices[record.node] = deque(maxlen=MAX_POINTS)
+        points.append((record.since_t, record.t, value))
 
     def chronicles(self, period_s: float) -> list[Chronicle]:
         """One for each session of which the log was read, in the order in which they were first read."""
@@ -73,7 +84,7 @@ class EventLogs:
 
     def _take(self, record: EventSeen) -> None:
         session = self._session(record.session, record.node, record.t)
-        if record.index in session.entries:
+        if session is None or record.index in session.entries:
             return
         if self._held >= self.most:
             session.cut = True
@@ -83,15 +94,19 @@ class EventLogs:
 
     def _end(self, record: EventLogRead) -> None:
         session = self._session(record.session, record.node, record.t)
-        if session.cut:
+        if session is None or session.cut:
             return
         session.count = max(session.count, record.count)
         session.end_reports, session.end_t = record.reports, record.t
         session.indices = list(self._indices.get(session.node, ()))
 
-    def _session(self, name: str, node: str, at_t: float) -> _Session:
-        """Of several nodes that tell the same log, the master's own word counts."""
-        session = self._sessions.setdefault(name, _Session(node, None))
+    def _session(self, name: str, node: str, at_t: float) -> _Session | None:
+        """Of several nodes that tell the same log, the master's own word counts. None where there are too many."""
+        session = self._sessions.get(name)
+        if session is None:
+            if len(self._sessions) >= MAX_SESSIONS:
+                return None
+            session = self._sessions[name] = _Session(node, None)
         if session.reign is None:
             session.node, session.reign = node, self.reigns.of(node, at_t)
         return session
@@ -103,9 +118,11 @@ class EventLogs:
         reign = self.reigns.current(record.node)
         change = None if reign is None else reign.change(record.since_t, record.t)
         for name in listed - before:
-            self._created[name] = self._created.get(name, Span()).within(change or Span(by_t=record.t))
+            known = self._created.get(name, Span())
+            _note(self._created, name, known.within(change or Span(by_t=record.t)))
         if change is not None:
-            self._deleted.update(dict.fromkeys(before - listed, change))
+            for name in before - listed:
+                _note(self._deleted, name, change)
 
     def _chronicle(self, name: str, session: _Session, period_s: float) -> Chronicle:
         reign = session.reign
@@ -135,6 +152,11 @@ class EventLogs:
         if event.name == "InstanceDeleted" and instance in self._deleted:
             span = span.within(self._deleted[instance])
         return Entry(event.index, event.name, event.data, span, event.reports)
+
+
+def _note(spans: dict[str, Span], name: str, span: Span) -> None:
+    if name in spans or len(spans) < MAX_LIVES:
+        spans[name] = span
 
 
 @dataclass(slots=True)

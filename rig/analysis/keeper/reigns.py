@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Final
 
 from rig.analysis.keeper.moments import Span
 from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, ViewChanged
 from rig.observe.masters import MasterTracker
+
+MAX_REIGNS: Final = 5_000
 
 
 @dataclass(slots=True)
@@ -46,7 +49,7 @@ class Reign:
 
 @dataclass
 class Reigns:
-    """A reducer over records, in their order."""
+    """A reducer over records, in their order. What happens after so many is under no reign that is known."""
 
     all: list[Reign] = field(default_factory=list[Reign])
     _tracker: MasterTracker = field(default_factory=MasterTracker)
@@ -89,6 +92,8 @@ class Reigns:
             self._current.pop(node).to_t = at_t
 
     def _begin(self, seen: MasterSeen) -> None:
+        if len(self.all) >= MAX_REIGNS:
+            return
         if seen.node in self._tracker.masters and seen.node not in self._current:
             reign = Reign(seen.node, seen.at_t, seen.at_error_s, self._node_ids.get(seen.node), past=seen.past)
             self._current[seen.node] = reign

@@ -11,7 +11,7 @@ from rig.analysis.keeper.reigns import Reigns
 from rig.analysis.keeper.rules import IN_FLIGHT_S, Rules
 from rig.analysis.keeper.story import Story, tell
 from rig.analysis.keeper.viewlog import ViewLogs
-from rig.journal.records import AnyRecord, ApiCall
+from rig.journal.records import AnyRecord, ApiCall, ViewChanged
 
 MAX_CALLS: Final = 2000
 
@@ -27,7 +27,14 @@ class KeeperTape:
         self.events = EventLogs(self.reigns)
         self.views = ViewLogs(self.reigns)
 
+    def index(self, record: ViewChanged) -> None:
+        """A view of a node's event index: by far the most frequent of the views, and the rules need little of it."""
+        self.end_t = max(self.end_t, record.t)
+        self.events.index(record)
+        self.views.heard(record)
+
     def feed(self, record: AnyRecord) -> None:
+        """All others."""
         self.end_t = max(self.end_t, record.t)
         self.reigns.feed(record)
         self.events.feed(record)

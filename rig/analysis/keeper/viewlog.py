@@ -42,8 +42,7 @@ class ViewLogs:
     def feed(self, record: AnyRecord) -> None:
         if not isinstance(record, ViewChanged):
             return
-        if record.since_t is not None:
-            self._heard_t[record.node] = record.since_t
+        self.heard(record)
         if record.facet not in _FACETS:
             return
         if record.facet == "instances":
@@ -74,6 +73,11 @@ class ViewLogs:
                 self._first_t[name] = record.t
                 if before:
                     self._appeared.add(name)
+
+    def heard(self, record: ViewChanged) -> None:
+        """The node answered a poll, whatever it was asked."""
+        if record.since_t is not None:
+            self._heard_t[record.node] = record.since_t
 
     def _made_here(self, reign: Reign, told: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
         """An instance that some view listed before this reign began is taken over, however late it is seen here.

@@ -43,8 +43,9 @@ class Lasting:
 
     def look(self, now: float) -> None:
         """Time has passed: note what has lasted too long by now (each once)."""
-        if self._told and not self._since and self.calm.lasting(0.0, now) > 0.0:
-            self.judged += 1
+        if not self._since:
+            self.judged += self._told and self.calm.lasting(0.0, now) > 0.0
+            return
         for since_t, text in self._since.values():
             if self.calm.lasting(since_t, now) <= 0.0:
                 continue

@@ -16,6 +16,7 @@ OWN_LOSS_BYTES: Final = 4 << 30
 SETTLED_S: Final = 30.0
 LEAST_SETTLED_S: Final = 4.0
 """For so long the same instances must have been there, at pace 1 and at any: memory is told now and then only."""
+MAX_GROUPS: Final = 20_000
 
 Free = tuple[float, int]  # when, bytes
 Group = tuple[str, str, tuple[str, ...]]  # whose word, which node or process, which models are on it
@@ -94,4 +95,5 @@ class MemoryWatch:
             group = (word, f"{node} {who}", self._hosted(node))
             free = (t, available)
             first, _ = self.samples.get(group, (free, free))
-            self.samples[group] = first, free
+            if group in self.samples or len(self.samples) < MAX_GROUPS:
+                self.samples[group] = first, free

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from rig.analysis.attempts import Attempt
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Fault, Window
-from rig.journal.records import AnyRecord, Own, RequestEnded, RequestStarted
+from rig.journal.records import AnyRecord, Own
 
 BUCKET_S: Final = 0.5
 MAX_BUCKETS: Final = 8192
@@ -57,25 +58,26 @@ class _Bucket:
 class SpeedWatch:
     width_s: float = BUCKET_S
     _buckets: dict[int, _Bucket] = field(default_factory=dict[int, _Bucket])
-    _model: dict[str, str] = field(default_factory=dict[str, str])  # of requests in flight
 
     def feed(self, record: AnyRecord) -> None:
-        match record:
-            case RequestStarted(source="load"):
-                self._model[record.id] = record.model
-            case RequestEnded():
-                model = self._model.pop(record.id, None)
-                if model is not None and record.outcome == "completed":
-                    level = self._bucket(record.ended_t).levels.setdefault(model, Level())
-                    level.completed += 1
-                    level.gap_s += record.gaps.sum_s
-                    level.gaps += record.gaps.count
-            case Own():
-                bucket = self._bucket(record.t)
-                bucket.lag_s += record.lag_max_s
-                bucket.lags += 1
-            case _:
-                pass
+        if not isinstance(record, Own):
+            return
+        bucket = self._bucket(record.t)
+        bucket.lag_s += record.lag_max_s
+        bucket.lags += 1
+
+    def take(self, attempts: Sequence[Attempt]) -> None:
+        """Requests of the load that ended."""
+        for attempt in attempts:
+            if attempt.ok:
+                levels = self._bucket(attempt.ended_t).levels
+                level = levels.get(attempt.model)
+                if level is None:
+                    level = levels[attempt.model] = Level()
+                gaps = attempt.end.gaps
+                level.completed += 1
+                level.gap_s += gaps.sum_s
+                level.gaps += gaps.count
 
     def levels(self, window: Window) -> tuple[dict[str, Level], float]:
         """By model, of the buckets that lie in the window as a whole, and the mean of the controller's worst lags."""
@@ -96,7 +98,11 @@ class SpeedWatch:
     def _bucket(self, at_t: float) -> _Bucket:
         if len(self._buckets) >= MAX_BUCKETS:
             self._widen()
-        return self._buckets.setdefault(int(at_t / self.width_s), _Bucket())
+        index = int(at_t / self.width_s)
+        bucket = self._buckets.get(index)
+        if bucket is None:
+            bucket = self._buckets[index] = _Bucket()
+        return bucket
 
     def _widen(self) -> None:
         self.width_s *= 2

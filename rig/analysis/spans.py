@@ -1,0 +1,44 @@
+"""Outages by model, for asking which were going on at a moment. One entry a recovery."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+from rig.analysis.decision import Recovery
+from rig.analysis.faults import Window
+
+
+class Spans:
+    def __init__(self) -> None:
+        self._taken = 0
+        self._by_model: dict[str, list[Recovery]] = {}
+        self._strikes: dict[str, list[float]] = {}
+        self._longest_s = 0.0
+
+    def take(self, recoveries: list[Recovery]) -> None:
+        for recovery in recoveries[self._taken :]:
+            if recovery.affected:
+                spans = self._by_model.setdefault(recovery.model, [])
+                spans.append(recovery)
+                spans.sort(key=lambda span: span.strike_t)
+                self._strikes[recovery.model] = [span.strike_t for span in spans]
+                self._longest_s = max(self._longest_s, outage_end_t(recovery) - recovery.strike_t)
+        self._taken = len(recoveries)
+
+    def windows(self, from_t: float, to_t: float) -> Iterator[Window]:
+        """The outages of any model that began by `to_t` and may not have ended at `from_t`."""
+        for model, strikes in self._strikes.items():
+            first, last = bisect_left(strikes, from_t - self._longest_s), bisect_right(strikes, to_t)
+            for span in self._by_model[model][first:last]:
+                yield Window(span.strike_t, outage_end_t(span))
+
+    def outages_at(self, model: str, at_t: float) -> set[int]:
+        strikes = self._strikes.get(model, [])
+        first = bisect_left(strikes, at_t - self._longest_s)
+        last = bisect_right(strikes, at_t)
+        return {span.fault for span in self._by_model.get(model, [])[first:last] if at_t <= outage_end_t(span)}
+
+
+def outage_end_t(recovery: Recovery) -> float:
+    return recovery.strike_t + recovery.outage_s
