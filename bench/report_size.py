@@ -2,7 +2,7 @@
 
     python -m bench.report_size [--days 7] [--flat 200000] [--json FILE]
 
-Three hours are 16,000 requests and 68 faults. `--days N` adds a run of N days with two million requests in seven, faults
+Three hours are 16,000 requests and 68 faults. `--days N` adds a run of N days, two million requests in seven, faults
 at the same rate, a probe every 125 ms while one goes on, and what observation writes: event indices, who served what,
 the rig's own health. Each report is made by a process of its own, so that start and imports count; CPU seconds beside
 wall seconds, since on a shared machine only the former mean something. `--flat N` also feeds N requests to the analysis

@@ -95,8 +95,9 @@ class Prober:
                 for turn in itertools.count():
                     if stop.is_set():
                         break
-                    for place in range(len(self._models)):  # in turn, too: the first may leave nothing for the last
-                        self._probe(group, self._models[(turn + place) % len(self._models)], turn + place)
+                    for step in range(len(self._models)):  # the first in turn, too: it may leave nothing for the last
+                        place = (turn + step) % len(self._models)
+                        self._probe(group, self._models[place], turn + place)
                     await self._interval(stop)
         except BaseExceptionGroup as group:
             raise first_error(group) from None

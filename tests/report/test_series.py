@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rig.journal.records import AnyRecord, MasterSeen, NodeMemory, Own, Reachability, ViewChanged
 from rig.analysis.analyse import analyse
+from rig.journal.records import AnyRecord, MasterSeen, NodeMemory, Own, Reachability, ViewChanged
 from rig.report.joined import Joined
 from rig.report.lanes import Lanes, Samples, Track
 from rig.report.points import MAX_COMPLETED, Bins, Requests, Thinned
