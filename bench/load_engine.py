@@ -5,8 +5,9 @@
 Throughput: responses of 64 events without gaps, in thousand events per CPU-second of the client process, JSON parsed.
 `rig` is the whole engine: draw, request, parse, outcome, two journal lines. The others only read and parse.
 Exactness: true time to first token 50 ms, true gap 10 ms; the reported TTFT minus the server's own (request received to
-first event sent), so that connecting counts as error; ITL likewise. Each engine runs in a process of its own. The server is compiled
-from `sse_mock.c` with `cc`. On a shared machine trust ratios, not absolutes.
+first event sent), so that connecting counts as error; ITL likewise. A connection a request, the first ones spread
+over one response's length. Each engine runs in a process of its own. The server is compiled from `sse_mock.c`. On a
+shared machine trust ratios, not absolutes.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ import psutil
 from bench.table import print_rows
 from rig.analysis.analyse import analyse
 from rig.journal.records import AnyRecord, RequestEnded, RequestStarted
+from rig.load.collector import settle_collector
 from rig.report.json import report_bytes
 from rig.report.write import read_report, write_report
 from tests.analysis.generate import Shape, info_of, records_of, write_journal, write_long_journal
@@ -75,6 +76,7 @@ def _long(folder: Path, days: int) -> Path:
 
 def _child(run: Path, what: str) -> None:
     """One report, as a process that only makes it. Says how many records it read."""
+    settle_collector()  # as `rig report` does
     report = read_report(run)
     if what == HTML:
         write_report(run, report)

@@ -192,7 +192,7 @@ hold_until() {
 exactly() {
 	now
 	left=$(($1 - R))
-	[ "$left" -gt 0 ] || return 0
+	[ -z "$asked" ] && [ "$left" -gt 0 ] || return 0
 	if [ "$os" = Linux ]; then
 		[ "$left" -le 50 ] || pause $((left - 40))
 		while [ -z "$asked" ]; do
