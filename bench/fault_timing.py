@@ -2,7 +2,8 @@
 
     python -m bench.fault_timing [--minutes 1.5] [--run FOLDER] [--json FILE]
 
-Runs a short soak (or reads a run that is there) and compares, by the clocks of the nodes mapped to the run's,
+Runs a short soak of crashes, freezes, killed runners and faults on two nodes (or reads a run that is there), and
+compares, by the clocks of the nodes mapped to the run's,
 
 - the moment a strike was due with the one at which the node's script proved its effect;
 - the moments of several nodes of one fault with each other;
@@ -22,13 +23,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
-from rich.console import Console
-from rich.table import Table
-
+from bench.table import print_rows
 from rig.analysis.analyse import analyse_run
 from rig.journal.read import Run, read_run
 from rig.journal.records import ClockOffset, FaultChanged
 
+PLAN: Final = """
+name: timing
+gap: 30s..50s
+baseline: 1m
+settle: 4m
+sustained: 15s
+blast_radius: 2
+shuffle: true
+kinds:
+  node-crash:
+    hold: 5s..15s
+  freeze:
+    hold: 5s..20s
+  runner-kill: {}
+  double:
+    hold: 5s..15s
+    halves: [freeze, node-crash]
+"""
 TARGETS_MS: Final = {"strike late": 50.0, "between nodes": 20.0, "hold error": 20.0}
 
 
@@ -106,13 +123,20 @@ def rows(run: Run) -> list[dict[str, Any]]:
             {
                 "what": name,
                 "count": count,
-                "p50_ms": p50,
-                "p99_ms": p99,
-                "worst_ms": worst,
+                "p50_ms": round(p50, 1),
+                "p99_ms": round(p99, 1),
+                "worst_ms": round(worst, 1),
                 "target_ms": TARGETS_MS.get(name),
+                "met": p99 <= TARGETS_MS[name] if name in TARGETS_MS and count else None,
             }
         )
     return found
+
+
+def _plan(folder: Path) -> Path:
+    path = folder / "timing.yaml"
+    path.write_text(PLAN)
+    return path
 
 
 def _soak(minutes: float, folder: Path) -> Path:
@@ -124,6 +148,8 @@ def _soak(minutes: float, folder: Path) -> Path:
         "--minutes",
         str(minutes),
         "--yes",
+        "--faults",
+        str(_plan(folder)),
         "--out",
         str(folder),
         "--name",
@@ -143,20 +169,7 @@ def main() -> None:
         run = read_run(given.run or _soak(given.minutes, Path(folder)))
         found = rows(run)
         interval_ms = 250 / run.info.pace
-    table = Table(
-        title=f"Fault timing at pace {run.info.pace:g}; fast probes every {max(interval_ms, 100):.0f} ms",
-        title_justify="left",
-    )
-    for name in found[0]:
-        table.add_column(name, justify="left" if name == "what" else "right")
-    for row in found:
-        table.add_row(
-            *(
-                "-" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value)
-                for value in row.values()
-            )
-        )
-    Console().print(table)
+    print_rows(f"Fault timing at pace {run.info.pace:g}; quick probes every {max(interval_ms, 100):.0f} ms", found)
     if given.json is not None:
         given.json.write_text(json.dumps(found, indent=1))
 

@@ -23,10 +23,9 @@ from typing import Any, Final
 
 import psutil
 import uvloop
-from rich.console import Console
-from rich.table import Table
 
 from bench.load_engine import Mock, mock_server
+from bench.table import print_rows
 from rig.analysis.analyse import analyse
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.settings import settings_of
@@ -144,17 +143,10 @@ def sockets(requests: int) -> list[dict[str, Any]]:
             mock.stop()
 
 
-def _show(console: Console, title: str, readings: list[dict[str, Any]], took_s: float) -> None:
+def _show(title: str, readings: list[dict[str, Any]], took_s: float) -> None:
     first, last = readings[0]["rss_mb"], readings[-1]["rss_mb"]
     growth = (last / first - 1) * 100
-    table = Table(
-        title=f"{title}: {growth:+.1f} % from the first reading to the last, {took_s:.0f} s", title_justify="left"
-    )
-    for name in ("requests", "days", "rss_mb"):
-        table.add_column(name, justify="right")
-    for reading in readings:
-        table.add_row(*(f"{value:,}" for value in reading.values()))
-    console.print(table)
+    print_rows(f"Memory, {title}: {growth:+.1f} % from the first reading to the last, {took_s:.0f} s", readings)
 
 
 def main() -> None:
@@ -170,7 +162,7 @@ def main() -> None:
         title, readings = "real requests", sockets(given.sockets)
     else:
         title, readings = "accelerated", accelerated(FULL if given.full else given.requests, analysed=given.analysis)
-    _show(Console(), title, readings, time.monotonic() - start)
+    _show(title, readings, time.monotonic() - start)
     if given.json is not None:
         given.json.write_text(json.dumps({"title": title, "readings": readings}, indent=1))
 

@@ -1,12 +1,13 @@
 """How fast and how exact the load engine is, against the stamped mock server, beside other HTTP stacks.
 
-    python bench/load_engine.py [--quick] [--json FILE]
+    python -m bench.load_engine [--quick] [--json FILE]
 
 Throughput: responses of 64 events without gaps, in thousand events per CPU-second of the client process, JSON parsed.
 `rig` is the whole engine: draw, request, parse, outcome, two journal lines. The others only read and parse.
 Exactness: true time to first token 50 ms, true gap 10 ms; the reported TTFT minus the server's own (request received to
-first event sent), so that connecting counts as error. Each engine runs in a process of its own. The server is compiled
-from `sse_mock.c` with `cc`. On a shared machine trust ratios, not absolutes.
+first event sent), so that connecting counts as error; ITL likewise. A connection a request, the first ones spread
+over one response's length. Each engine runs in a process of its own. The server is compiled from `sse_mock.c`. On a
+shared machine trust ratios, not absolutes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -30,9 +31,8 @@ import httpx
 import msgspec
 import uvloop
 from httpx_aiohttp import AiohttpTransport
-from rich.console import Console
-from rich.table import Table
 
+from bench.table import print_rows
 from rig.clock import RunClock
 from rig.config.workload import Workload
 from rig.journal.write import Journal
@@ -46,12 +46,17 @@ from rig.load.transport import LoadTransport
 HERE: Final = Path(__file__).parent
 ENGINES: Final = ("floor", "rig", "httpx over aiohttp", "httpx")
 _EVENTS: Final = 64
+TIMES: Final = ("ttft", "itl")
+SHARES: Final = (0.5, 0.99)
+TARGETS_MS: Final = {12: 1.0, 500: 5.0}
+"""By how much the p99 error may be above that of the floor."""
+TARGET_EVENTS: Final = 150_000
 _SERVER_RECORD: Final = struct.Struct(
     "<5Q4I"
 )  # of sse_mock's log: seq, received, first, last, ended, events, fault, state, stream
 
-Ask = Callable[[], Awaitable[float]]
-"""One request to its end; the TTFT in seconds, from the moment it began."""
+Ask = Callable[[], Awaitable[tuple[float, float]]]
+"""One request to its end; TTFT from the moment it began, and ITL, in seconds."""
 
 
 def _body() -> bytes:
@@ -64,18 +69,25 @@ def _body() -> bytes:
 class Splitter:
     """The least that makes events of a body: blocks, JSON."""
 
-    def __init__(self) -> None:
+    def __init__(self, between: bytes = b"\n\n") -> None:
+        self._between = between
         self._rest = b""
-        self.first_ns = 0
+        self.first_ns = self.last_ns = self.tokens = 0
         self._decode = msgspec.json.Decoder(dict[str, Any]).decode
 
     def feed(self, data: bytes) -> None:
-        *blocks, self._rest = (self._rest + data).split(b"\n\n")
+        *blocks, self._rest = (self._rest + data).split(self._between)
         for block in blocks:
             if block.startswith(b"data: {"):
                 value = self._decode(block[6:])
-                if not self.first_ns and value["choices"] and value["choices"][0]["delta"].get("content"):
-                    self.first_ns = time.monotonic_ns()
+                if value["choices"] and value["choices"][0]["delta"].get("content"):
+                    self.last_ns = time.monotonic_ns()
+                    self.first_ns = self.first_ns or self.last_ns
+                    self.tokens += 1
+
+    def times(self, start_ns: int) -> tuple[float, float]:
+        itl_ns = (self.last_ns - self.first_ns) / max(self.tokens - 1, 1)
+        return (self.first_ns - start_ns) / 1e9, itl_ns / 1e9
 
 
 @asynccontextmanager
@@ -87,23 +99,16 @@ async def _floor(url: str) -> AsyncGenerator[Ask]:
         body
     )
 
-    async def ask() -> float:
-        start_ns = time.monotonic_ns()
+    async def ask() -> tuple[float, float]:
+        start_ns, splitter = time.monotonic_ns(), Splitter(b"\n")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(head + body)
-        first_ns, rest = 0, b""
-        decode = msgspec.json.Decoder(dict[str, Any]).decode
         while data := await reader.read(65536):
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                if line.startswith(b"data: {"):
-                    value = decode(line[6:])
-                    if not first_ns and value["choices"][0]["delta"].get("content"):
-                        first_ns = time.monotonic_ns()
-            if rest == b"" and b"0\r\n\r\n" in data[-5:]:
+            splitter.feed(data)
+            if b"0\r\n\r\n" in data[-5:]:
                 break
         writer.close()
-        return (first_ns - start_ns) / 1e9
+        return splitter.times(start_ns)
 
     yield ask
 
@@ -117,7 +122,7 @@ async def _rig(url: str) -> AsyncGenerator[Ask]:
     draw, address, limits = Draw(workload, 1, "bench"), completions_url(url), Limits()
     numbers = iter(range(1 << 40))
 
-    async def ask() -> float:
+    async def ask() -> tuple[float, float]:
         drawn = draw.next()
         call = Call(
             id=f"r{next(numbers)}",
@@ -136,7 +141,9 @@ async def _rig(url: str) -> AsyncGenerator[Ask]:
         ended = await perform(call, transport, journal)
         assert ended.outcome == "completed", ended
         assert ended.first_token_t is not None
-        return ended.first_token_t - ended.started_t
+        assert ended.last_token_t is not None
+        itl_s = (ended.last_token_t - ended.first_token_t) / (_EVENTS - 1)
+        return ended.first_token_t - ended.started_t, itl_s
 
     with folder:
         yield ask
@@ -152,12 +159,12 @@ async def _httpx(url: str, *, over_aiohttp: bool) -> AsyncGenerator[Ask]:
         client = httpx.AsyncClient(timeout=None, trust_env=False, limits=limits)
     body = _body()
 
-    async def ask() -> float:
+    async def ask() -> tuple[float, float]:
         start_ns, splitter = time.monotonic_ns(), Splitter()
         async with client.stream("POST", url + "/v1/chat/completions", content=body) as response:
             async for data in response.aiter_raw():
                 splitter.feed(data)
-        return (splitter.first_ns - start_ns) / 1e9
+        return splitter.times(start_ns)
 
     async with client:
         yield ask
@@ -173,23 +180,26 @@ async def _measure(engine: str, url: str, clients: int, seconds: float, stagger_
 async def _loops(ask: Ask, clients: int, seconds: float, stagger_s: float) -> dict[str, float]:
     await ask()
     settle_collector()
-    ttfts: list[float] = []
+    times: list[tuple[float, float]] = []
     cpu, until = time.process_time(), time.monotonic() + seconds
 
     async def loop(number: int) -> None:
         await asyncio.sleep(number * stagger_s)
         while time.monotonic() < until:
-            ttfts.append(await ask())
+            times.append(await ask())
 
     await asyncio.gather(*(loop(number) for number in range(clients)))
     used = time.process_time() - cpu
-    ttfts.sort()
-    return {
-        "requests": float(len(ttfts)),
-        "events_per_cpu_s": len(ttfts) * (_EVENTS + 1) / used,
-        "p50_s": ttfts[len(ttfts) // 2],
-        "p99_s": ttfts[min(len(ttfts) - 1, len(ttfts) * 99 // 100)],
-    }
+    found = {"requests": float(len(times)), "events_per_cpu_s": len(times) * (_EVENTS + 1) / used}
+    for at, name in enumerate(TIMES):
+        for share in SHARES:
+            found[f"{name}_{share}"] = percentile([one[at] for one in times], share)
+    return found
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
 def _child(engine: str, url: str, clients: int, seconds: float, stagger_s: float) -> None:
@@ -220,15 +230,24 @@ class Mock:
                     raise
                 time.sleep(0.01)
 
-    def stop(self) -> list[float]:
-        """End it. The true TTFTs in seconds, in ascending order."""
-        self._process.terminate()
-        self._process.wait()
+    def records(self) -> list[tuple[float, float]]:
+        """The true TTFT and ITL in seconds of every stream so far, in the order of their ends."""
         data = self._log.read_bytes()
-        self._log.unlink()
         size = _SERVER_RECORD.size
         rows = [_SERVER_RECORD.unpack_from(data, at) for at in range(0, len(data) - size + 1, size)]
-        return sorted((first - received) / 1e9 for _, received, first, *_ in rows if first)
+        return [
+            ((first - received) / 1e9, (last - first) / 1e9 / max(events - 1, 1))
+            for _, received, first, last, _, events, *_ in rows
+            if first
+        ]
+
+    def stop(self) -> list[tuple[float, float]]:
+        """End it; its records, all of them."""
+        self._process.terminate()
+        self._process.wait()
+        found = self.records()
+        self._log.unlink()
+        return found
 
 
 @contextmanager
@@ -243,7 +262,10 @@ def mock_server() -> Generator[Path]:
 def _run(engine: str, mock: Mock, clients: int, seconds: float, stagger_s: float) -> dict[str, float]:
     arguments = [engine, mock.url, str(clients), str(seconds), str(stagger_s)]
     done = subprocess.run(
-        [sys.executable, __file__, "--child", *arguments], stdout=subprocess.PIPE, check=True, timeout=seconds * 10 + 60
+        [sys.executable, "-m", "bench.load_engine", "--child", *arguments],
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=seconds * 10 + 60,
     )
     return json.loads(done.stdout)
 
@@ -255,7 +277,19 @@ def throughput(binary: Path, engines: tuple[str, ...], counts: tuple[int, ...], 
             mock = Mock(binary)
             result = _run(engine, mock, clients, seconds, 0.0)
             mock.stop()
-            rows.append({"engine": engine, "clients": clients, "events_per_cpu_s": round(result["events_per_cpu_s"])})
+            per_s, asked = round(result["events_per_cpu_s"]), TARGET_EVENTS if engine == "rig" else None
+            rows.append(
+                {
+                    "engine": engine,
+                    "clients": clients,
+                    "events_per_cpu_s": per_s,
+                    "of_floor": round(per_s / rows[-(len(rows) % len(engines))]["events_per_cpu_s"], 2)
+                    if len(rows) % len(engines)
+                    else 1.0,
+                    "target": asked,
+                    "met": None if asked is None else per_s >= asked,
+                }
+            )
     return rows
 
 
@@ -266,31 +300,28 @@ def exactness(binary: Path, engines: tuple[str, ...], counts: tuple[int, ...], s
         for engine in engines:
             mock = Mock(binary, "--ttft", "50", "--itl", "10")
             result = _run(engine, mock, clients, seconds, 0.7 / clients)
-            true_s = mock.stop()
-            rows.append(
-                {
-                    "engine": engine,
-                    "clients": clients,
-                    "requests": int(result["requests"]),
-                    "p50_error_ms": round((result["p50_s"] - true_s[len(true_s) // 2]) * 1000, 2),
-                    "p99_error_ms": round((result["p99_s"] - true_s[len(true_s) * 99 // 100]) * 1000, 2),
+            true = mock.stop()
+            row: dict[str, Any] = {"engine": engine, "clients": clients, "requests": int(result["requests"])}
+            for at, name in enumerate(TIMES):
+                for share in SHARES:
+                    error_s = result[f"{name}_{share}"] - percentile([one[at] for one in true], share)
+                    row[f"{name}_p{share * 100:.0f}_error_ms"] = round(error_s * 1000, 2)
+            rows.append(row)
+        floor = next((row for row in rows if row["engine"] == "floor" and row["clients"] == clients), None)
+        for row in rows:
+            if row["clients"] == clients and floor is not None:
+                over_ms = {
+                    name: round(row[name] - floor[name], 2) for name in ("ttft_p99_error_ms", "itl_p99_error_ms")
                 }
-            )
+                row["ttft_p99_over_floor_ms"], row["itl_p99_over_floor_ms"] = over_ms.values()
+                row["target_ms"] = TARGETS_MS.get(clients) if row["engine"] == "rig" else None
+                row["met"] = max(over_ms.values()) <= TARGETS_MS[clients] if row["target_ms"] is not None else None
     return rows
-
-
-def _table(title: str, rows: list[dict[str, Any]]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for name in rows[0]:
-        table.add_column(name, justify="left" if name == "engine" else "right")
-    for row in rows:
-        table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
-    return table
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="shorter, and without 1000 clients")
+    parser.add_argument("--quick", action="store_true", help="shorter")
     parser.add_argument("--json", type=Path, help="write the results here as well")
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -300,13 +331,13 @@ def main() -> None:
         return
     with mock_server() as binary:
         seconds = 1.5 if options.quick else 5.0
-        speed = throughput(binary, ENGINES, (12, 100) if options.quick else (12, 100, 1000), seconds)
-        exact = exactness(binary, ENGINES, (12,) if options.quick else (12, 500), 3.0 if options.quick else 10.0)
-    console = Console()
-    console.print(_table("Throughput", speed))
-    console.print(_table("TTFT: reported minus true", exact))
+        engines = ENGINES[:2] if options.quick else ENGINES
+        speed = throughput(binary, engines, (12, 100, 1000), seconds)
+        exact = exactness(binary, engines, (12, 500), 3.0 if options.quick else 10.0)
+    print_rows("Throughput", speed)
+    print_rows("Times: reported minus true", exact)
     if options.json is not None:
-        options.json.write_text(json.dumps({"throughput": speed, "ttft": exact}, indent=1))
+        options.json.write_text(json.dumps({"throughput": speed, "times": exact}, indent=1))
 
 
 if __name__ == "__main__":

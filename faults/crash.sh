@@ -47,7 +47,7 @@ prepare_tree
 begin
 stop_tree || { ineffective "$R" && finish; }
 phase=struck
-lease_write || { ineffective 'the lease cannot be written' && finish; }
+lease_renew || { ineffective 'the lease cannot be written' && finish; }
 # shellcheck disable=SC2086 # a list of items
 signal KILL $pids
 now

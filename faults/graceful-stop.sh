@@ -44,7 +44,7 @@ strike_limit_ms=30000
 begin
 [ -z "$hold_cmd" ] || { run_command "$hold_cmd" && command_done && command_forget; }
 phase=struck
-lease_write || { ineffective 'the lease cannot be written' && finish; }
+lease_renew || { ineffective 'the lease cannot be written' && finish; }
 now
 struck_ms=$R
 if [ -n "$stop" ]; then run_command "$stop"; else signal TERM "$main"; fi

@@ -190,6 +190,28 @@ hold_until() {
 	done
 }
 
+# exactly MS: wait for that moment or a signal, to within what the clock can tell. Waking is late by some milliseconds where the
+# machine is busy: the last of them are watched, not slept, or slept to the moment itself by a process that started before.
+exactly() {
+	now
+	left=$(($1 - R))
+	[ -z "$asked" ] && [ "$left" -gt 0 ] || return 0
+	if [ "$os" = Linux ]; then
+		[ "$left" -le 50 ] || pause $((left - 40))
+		while [ -z "$asked" ]; do
+			now
+			[ "$R" -lt "$1" ] || return 0
+		done
+	else
+		from_ms "$1"
+		perl -MTime::HiRes=clock_gettime,CLOCK_MONOTONIC,sleep \
+			-e 'my $left = $ARGV[0] - clock_gettime(CLOCK_MONOTONIC); sleep $left if $left > 0' "$R" >/dev/null 2>&1 &
+		sleeper=$!
+		wait "$sleeper" 2>/dev/null || kill -s KILL "$sleeper" 2>/dev/null
+	fi
+	return 0
+}
+
 # ---- events
 
 # note KEY VALUE: to be said with the next event.
@@ -447,6 +469,12 @@ rig_dir_safe() {
 	case $mode_owner in d????-??-?*) ;; *) return 1 ;; esac
 }
 
+# lease_renew: write it if what it says of the strike is no longer so. Writing costs processes, which a strike has no time for.
+lease_renew() {
+	[ "$lease_says" = "$phase $pids" ] || lease_write
+}
+lease_says=
+
 # lease_write: all of it under a temporary name, then renamed; what is read is whole (`end`) or the one before.
 lease_write() {
 	lease_new=$rig_dir/leases/.$id.$$
@@ -455,7 +483,7 @@ lease_write() {
 		"pids=$pids" "main=$main" "home=$home" "pidfile=$pidfile" "match=$match" "start=$start" "hold_cmd=$hold_cmd" \
 		"release_cmd=$release_cmd" "sudo=$sudo" "table=$table" "pf_loading=$pf_loading" "pf_token=$pf_token" \
 		"probes=$probes" "hogs=$hogs" "filled=$filled" "interface=$interface" "had=$had" "qdisc=$qdisc" "pipe=$pipe" \
-		"patience=$patience" end=1 2>/dev/null >"$lease_new" && mv -f "$lease_new" "$rig_dir/leases/$id" 2>/dev/null && return 0
+		"patience=$patience" end=1 2>/dev/null >"$lease_new" && mv -f "$lease_new" "$rig_dir/leases/$id" 2>/dev/null && lease_says="$phase $pids" && return 0
 	rm -f "$lease_new" 2>/dev/null
 	return 1
 }

@@ -47,7 +47,7 @@ link_facts
 had=$R
 begin
 phase=struck
-lease_write || { ineffective 'the lease cannot be written' && finish; }
+lease_renew || { ineffective 'the lease cannot be written' && finish; }
 now
 struck_ms=$R
 link_set down || link_error=$R

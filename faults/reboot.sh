@@ -23,7 +23,7 @@ boot_id_now
 strike_limit_ms=120000
 begin
 phase=struck
-lease_write || { ineffective 'the lease cannot be written' && finish; }
+lease_renew || { ineffective 'the lease cannot be written' && finish; }
 note main "${main:-}"
 emit striking
 trap : TERM INT HUP # the machine says so to everybody on its way down; the lease must outlive that

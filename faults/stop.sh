@@ -23,13 +23,14 @@ stop_tree() {
 	while [ -n "$fresh" ]; do
 		passes=$((passes + 1))
 		[ "$passes" -le 20 ] || { R='the tree keeps growing' && return 1; }
-		lease_write || { R='the lease cannot be written' && return 1; }
+		lease_renew || { R='the lease cannot be written' && return 1; }
 		# shellcheck disable=SC2086
 		signal STOP $fresh
 		[ -n "$struck_ms" ] || { now && struck_ms=$R; }
 		await_stopped || return 1
-		tree_find "$main_pid"
 		fresh=
+		childless && break
+		tree_find "$main_pid"
 		for item in $tree; do
 			case " $pids " in *" $item "*) ;; *) fresh="$fresh${fresh:+ }$item" ;; esac
 		done
@@ -40,7 +41,23 @@ stop_tree() {
 	case " $is_stopped " in *" $main "*) ;; *) R='the main process is not stopped' && return 1 ;; esac
 	# A process that ended before it could be stopped is no part of what is held.
 	pids=${is_stopped# }
-	lease_write || { R='the lease cannot be written' && return 1; }
+	lease_renew || { R='the lease cannot be written' && return 1; }
+}
+
+# childless: no process of `pids` has a child outside of it. Where the kernel tells children without a look at every process.
+childless() {
+	[ "$os" = Linux ] && [ -r "/proc/$main_pid/task/$main_pid/children" ] || return 1
+	set +f
+	for item in $pids; do
+		for file in /proc/"${item%%:*}"/task/*/children; do
+			{ read -r children <"$file"; } 2>/dev/null || [ -n "${children:-}" ] || continue
+			for child in $children; do
+				case " $pids" in *" $child:"*) ;; *) set -f && return 1 ;; esac
+			done
+			children=
+		done
+	done
+	set -f
 }
 
 await_stopped() {

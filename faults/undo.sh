@@ -38,7 +38,12 @@ begin() {
 	[ -z "$stale_healed" ] || note stale_healed "$stale_healed"
 	emit leased
 	now
-	[ "$begin_ms" -le "$R" ] || hold_until "$begin_ms"
+	if [ "$begin_ms" -gt "$R" ]; then
+		hold_until $((begin_ms - arm_ms))
+		phase=struck # as the lease must say at the strike, when there is no time to write it
+		[ -n "$asked" ] || lease_write || skip "the lease cannot be written in $rig_dir/leases"
+		exactly "$begin_ms"
+	fi
 	[ -z "$asked" ] || skip "a signal came before the strike"
 }
 
@@ -97,8 +102,12 @@ hold_from() {
 	[ "$strike_limit_ms" = 0 ] || lease_write || : # the one that stands names a later deadline
 	from_ms $(($1 + hold_ms)) && note until "$R"
 	emit holding
-	hold_until $(($1 + hold_ms)) ${2:+"$2"}
+	hold_until $(($1 + hold_ms - arm_ms)) ${2:+"$2"}
+	phase=healing
+	lease_write
+	exactly $(($1 + hold_ms))
 }
+arm_ms=250 # so long before a strike or a heal everything is written that need not wait for it
 
 # finish: heal, prove, drop the lease, end the script.
 finish() {
@@ -106,7 +115,7 @@ finish() {
 	[ -z "$asked" ] || healing_why=signal
 	[ "$verdict" = 0 ] || healing_why=ineffective
 	phase=healing
-	lease_write
+	lease_renew
 	held_notes=$notes notes=
 	note why "$healing_why"
 	emit healing

@@ -30,6 +30,7 @@ from rig.journal.records import (
     RequestEnded,
     RequestStarted,
     RunEnded,
+    Served,
     Unwedged,
 )
 from rig.journal.run import RunInfo
@@ -75,6 +76,7 @@ class Analysis:
         return self.ended is not None and self.ended.reason == "finished"
 
 
+_OF_ONE_REQUEST: Final = frozenset({RequestStarted, RequestEnded, Served})
 _SAYING: Final = frozenset({RunEnded, PhaseStarted, Redeployed, Unwedged, Finding, ActivityDied})
 
 
@@ -149,7 +151,7 @@ def analyse(
     """One pass over the records, in the order of the journal. Never fails on what a journal can hold.
 
     `listener` is told how each request and probe was counted, some time after its last record; `beside` of all other
-    records as they come.
+    records as they come, but for those of who served what.
     """
     settings = settings_of(info)
     tracker = RecoveryTracker(settings)
@@ -169,7 +171,7 @@ def analyse(
                 unsettled = 0
                 for counter in (load, probes):
                     counter.settle(tracker.settled_t(), tracker.recoveries, said.baseline())
-        elif type(record) is not RequestStarted and type(record) is not RequestEnded:
+        elif type(record) not in _OF_ONE_REQUEST:
             watch.feed(record)
             doubles.feed(record)
             said.feed(record)

@@ -14,6 +14,7 @@ from rig.journal.records import (
     FaultChanged,
     Own,
     Reachability,
+    Served,
     Unwedged,
     ViewChanged,
 )
@@ -40,6 +41,9 @@ class Context:
 
     def feed(self, record: AnyRecord) -> None:
         self.pass_to(record.t)
+        if isinstance(record, Served):  # one for most requests
+            self.sightings.feed(record)
+            return
         match record:
             case ViewChanged() | Reachability():
                 self.windows.rejoins.see(record)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -109,6 +109,7 @@ class FaultLog:
         self.strikes: list[float] = []
         self._open: dict[int, Fault] = {}
         self._endless: set[int] = set()
+        self._placed: set[int] = set()
         self._longest_s = 0.0
         self._widest_error_s = 0.0
 
@@ -123,10 +124,10 @@ class FaultLog:
             self._open[fault.number] = fault
         else:
             self._open.pop(fault.number, None)
-        if record.state == "struck" and fault not in self.struck:
-            self.struck.append(fault)
-            self.struck.sort(key=strike_of)
-            self.strikes = [strike_of(other) for other in self.struck]
+        if record.state == "struck" and fault.number not in self._placed:
+            self._placed.add(fault.number)
+            insort(self.struck, fault, key=strike_of)
+            insort(self.strikes, strike_of(fault))
         self._measure(fault)
         return fault
 
@@ -151,11 +152,16 @@ class FaultLog:
 
     def around(self, from_t: float, to_t: float) -> Iterator[Fault]:
         """Faults that were in force at some time in [from_t, to_t], latest first, as widely as the clocks allow."""
+        oldest_t = from_t - self._longest_s
         for index in range(bisect_right(self.strikes, to_t + self._widest_error_s) - 1, -1, -1):
-            fault, strike_t = self.struck[index], self.strikes[index]
-            if strike_t < from_t - self._longest_s and not self._endless:
-                return
+            if self.strikes[index] < oldest_t:
+                break
+            fault = self.struck[index]
             if not fault.ineffective and in_force(fault).meets(from_t, to_t):
+                yield fault
+        for number in sorted(self._endless, reverse=True):
+            fault = self.by_number[number]
+            if strike_of(fault) < oldest_t and not fault.ineffective and in_force(fault).meets(from_t, to_t):
                 yield fault
 
     def following(self, fault: Fault) -> Fault | None:

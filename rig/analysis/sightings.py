@@ -47,16 +47,16 @@ class Sightings:
 
     def feed(self, record: AnyRecord) -> None:
         match record:
+            case Served():
+                self.served[record.response_id] = record.instance
+                if len(self.served) > MAX_SERVED:
+                    self.served.popitem(last=False)
             case ViewChanged() if record.facet in _FACETS:
                 key = (record.node, record.facet)
                 history = self._histories.get(key)
                 if history is None:
                     history = self._histories[key] = History()
                 history.add(record.t, record.value)
-            case Served():
-                self.served[record.response_id] = record.instance
-                if len(self.served) > MAX_SERVED:
-                    self.served.popitem(last=False)
             case MasterSeen():
                 self.masters[record.node] = record
             case _:

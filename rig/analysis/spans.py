@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 
 from rig.analysis.decision import Recovery
@@ -19,10 +19,8 @@ class Spans:
     def take(self, recoveries: list[Recovery]) -> None:
         for recovery in recoveries[self._taken :]:
             if recovery.affected:
-                spans = self._by_model.setdefault(recovery.model, [])
-                spans.append(recovery)
-                spans.sort(key=lambda span: span.strike_t)
-                self._strikes[recovery.model] = [span.strike_t for span in spans]
+                insort(self._by_model.setdefault(recovery.model, []), recovery, key=lambda span: span.strike_t)
+                insort(self._strikes.setdefault(recovery.model, []), recovery.strike_t)
                 self._longest_s = max(self._longest_s, outage_end_t(recovery) - recovery.strike_t)
         self._taken = len(recoveries)
 

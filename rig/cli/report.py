@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rig.errors import JournalError
 from rig.journal.read import read_run
+from rig.load.collector import settle_collector
 from rig.report.console import print_report
 from rig.report.find import find_run
 from rig.report.json import report_bytes
@@ -31,6 +32,7 @@ def report(
     that cannot be written to is only remarked upon, on stderr, unless one of these asked for a file.
     """
     folder = find_run(run)
+    settle_collector()  # millions of records, and none of them in a cycle
     if parquet:
         for path in write_parquet(read_run(folder)):
             print(path, file=sys.stderr if as_json or markdown else sys.stdout)

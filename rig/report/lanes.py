@@ -107,6 +107,7 @@ class Lanes:
         self.nodes: dict[str, NodeLane] = {name: NodeLane() for name in nodes}
         self.instances: dict[str, InstanceLane] = {}
         self.instances_left_out = 0
+        self._listed: set[str] = set()
         self.controller = Controller()
         self._views = _Views()
 
@@ -153,8 +154,11 @@ class Lanes:
                 self.instances_left_out += 1
                 continue
             self.instances[name] = InstanceLane(name, states[name][1])
-        for name, lane in self.instances.items():
-            lane.track.set(at_t, states[name][0] if name in states else None)
+        for name in self._listed - states.keys():
+            self.instances[name].track.set(at_t, None)
+        self._listed = {name for name in states if name in self.instances}
+        for name in self._listed:
+            self.instances[name].track.set(at_t, states[name][0])
 
 
 class _Views:

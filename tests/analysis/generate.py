@@ -123,7 +123,7 @@ def records_of(shape: Shape) -> list[AnyRecord]:
 
 
 def moved(record: AnyRecord, cycle: int, span_s: float, faults: int) -> AnyRecord:
-    """The same record in a later repetition of a run of `span_s` and so many faults: times, ids, numbers moved on."""
+    """The same record in a later repetition of a run of `span_s` with so many faults: times, ids, numbers moved on."""
     on_s = cycle * span_s
     changes: dict[str, Any] = {"t": record.t + on_s}
     if isinstance(record, RequestStarted | RequestEnded):

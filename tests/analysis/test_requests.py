@@ -259,7 +259,7 @@ def _random_tape(rng: random.Random) -> Tape:
     hows: tuple[How, ...] = ("hung", "overdue", "truncated", "empty")
     for _ in range(rng.randint(0, 120)):
         model, entry, start_t = rng.choice((A, B)), rng.choice(NODES), rng.random() * 350
-        more = {"streamed": rng.random() < 0.7, "source": rng.choice(("load", "load", "probe"))}
+        more: dict[str, Any] = {"streamed": rng.random() < 0.7, "source": rng.choice(("load", "load", "probe"))}
         end_t = start_t + rng.random() * rng.choice((2, 130))
         match rng.randint(0, 4):
             case 0:
