@@ -19,9 +19,7 @@ def one_instance(story: Story, rules: Rules) -> Iterator[Judged]:
         if life.made is None:
             continue
         order = life.made.order
-        others = [
-            o.id for o in story.of_model(life.model) if o is not life and o.order < order and o.alive_at(order)
-        ]
+        others = [o.id for o in story.of_model(life.model) if o is not life and o.order < order and o.alive_at(order)]
         where = f"{story.chronicle.session}, {life.made.span.text()}: {life.model} {life.id}"
         if not others:
             if life.whose == "keeper":
