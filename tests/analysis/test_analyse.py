@@ -8,6 +8,7 @@ import pytest
 
 from rig.analysis.analyse import analyse
 from rig.analysis.counting import AT_ONCE
+from rig.analysis.figures import Figure
 from rig.analysis.settings import settings_of
 from rig.journal.records import ActivityDied, AnyRecord, Finding, PhaseStarted
 from tests.analysis.checks.sessions import Session
@@ -107,9 +108,9 @@ def test_a_kind_is_told_by_classes_groups_and_its_worst() -> None:
         "censored": 1,
     }
     assert (row.times["survived"].sustained.count, row.times["replaced"].sustained.count) == (0, 0)
-    outage = row.outage.worst
-    assert outage is not None
-    assert outage.above
+    assert row.outage.worst == Figure(30.0, above=True)
+    assert row.outage.median is not None
+    assert row.outage.median.value_s == pytest.approx((20.2 + 30.0) / 2)
     assert row.resolution_worst_s == pytest.approx(7.0)
     served = row.times["affected"].serve_from_strike.worst
     assert served is not None

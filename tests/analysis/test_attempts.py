@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rig.analysis.attempts import Attempt
 from tests.analysis.tape import Tape
 
@@ -26,10 +28,10 @@ def test_an_error_failed_when_it_ended_whoever_gave_up() -> None:
     tape = Tape()
     tape.error(1, 31, connected_t=None, evidence="no connection: ConnectTimeout")
     assert (attempt(tape).failed_t, attempt(tape).by_deadline) == (31, True)
-    refused, slow = Tape(), Tape()
-    refused.error(1, 31, connected_t=None, evidence="refused")
-    slow.error(1, 31, evidence="timeout")
-    for tape in (refused, slow):
+    others: list[dict[str, Any]] = [{"connected_t": None, "evidence": "refused"}, {"evidence": "timeout"}]
+    for more in others:
+        tape = Tape()
+        tape.error(1, 31, **more)
         assert (attempt(tape).failed_t, attempt(tape).by_deadline) == (31, False)
 
 

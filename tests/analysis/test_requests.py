@@ -166,6 +166,7 @@ def test_the_baseline_counts_what_was_sent_in_it_and_met_no_fault() -> None:
     tape.end(300)
     baseline = tape.analyse().requests.baseline
     assert (baseline.started, baseline.completed, baseline.lost) == (1, 1, 0)
+    assert (baseline.exposed, tape.analyse().requests.calm.exposed) == (0, 0)
 
 
 def test_latency_of_an_open_loop_counts_from_when_it_was_due() -> None:
