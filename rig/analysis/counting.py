@@ -114,10 +114,10 @@ class RequestCounter:
             self._listener.settled(Settled(attempts, special))
 
     def _near(self, attempts: Sequence[Attempt]) -> list[int]:
-        """Positions of what failed, or met anything between its start and the last moment at which that mattered."""
+        """Positions of what failed, or met anything between its start and the last moment at which that can matter."""
         started_t = _column([attempt.started_t for attempt in attempts])
         ended_t = _column([attempt.ended_t for attempt in attempts])
-        until_t = np.maximum(ended_t + self._context.settings.tolerance_s, started_t + self._context.windows.reach_s)
+        until_t = ended_t + self._context.settings.tolerance_s
         windows = list(self._windows(float(started_t.min()), float(until_t.max())))
         met = _meet(started_t, until_t, windows)
         met |= ~np.array([attempt.ok for attempt in attempts], dtype=np.bool_)

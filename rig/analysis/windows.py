@@ -3,7 +3,7 @@
 Own node: a request counts as the own node's when a fault on its entry node's exo process, or on the clients' path to
 it, was in force at some time between the request's start and its last progress + 1 s (divided by the pace). Partitions
 between peers and killed runners never make it so. A request that is not streamed shows no progress: it is taken to have
-progressed until the first strike after its start, if that came within twice `sustained` (30 s).
+progressed until the first strike after its start, if that came within twice `sustained` (30 s), but not beyond its end.
 """
 
 from __future__ import annotations
@@ -98,11 +98,6 @@ class Windows:
         self._unwedged: dict[str, list[Window]] = {}
         self.rejoins = Rejoins(settle_s)
 
-    @property
-    def reach_s(self) -> float:
-        """How long after its start a fault can at most have mattered to a request that had ended by then."""
-        return self._unseen_s + self._tolerance_s
-
     def restarts(self, from_t: float, to_t: float) -> Iterator[Window]:
         """What the rig restarted itself, and what had not caught up, on any node in this time."""
         for windows in self._unwedged.values():
@@ -146,4 +141,4 @@ class Windows:
         after = bisect_left(strikes, attempt.started_t)
         first = strikes[after] if after < len(strikes) else math.inf
         reached_t = first if first <= attempt.started_t + self._unseen_s else attempt.started_t
-        return reached_t + self._tolerance_s
+        return min(reached_t, attempt.ended_t) + self._tolerance_s

@@ -200,8 +200,8 @@ def test_no_more_instances_are_known_from_lists_than_fit() -> None:
 
 def test_what_is_known_of_an_instance_gets_better_when_no_more_fit() -> None:
     names = [f"i{number}" for number in range(MAX_LIVES)]
-    lists = [listed(None, 15.0), listed(20.0, 31.0, *names), listed(27.0, 28.0, "i0", "late", node="b")]
-    assert spans(MASTER, *lists, seen(0, "InstanceCreated", instance="i0"), read(2))[0] == (20.0, 28.0)
+    lists = [listed(None, 15.0), listed(27.0, 28.0, *names, node="b"), listed(24.0, 30.0, "i0", "late")]
+    assert spans(MASTER, *lists, seen(0, "InstanceCreated", instance="i0"), read(2))[0] == (24.0, 28.0)
 
 
 def test_no_more_sessions_are_kept_than_fit() -> None:

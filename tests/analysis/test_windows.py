@@ -70,16 +70,35 @@ def test_not_streamed_it_may_have_progressed_until_the_first_strike() -> None:
     assert [one.id for one in requests.listed_own] == [own, just]
 
 
-def test_what_was_completed_is_looked_at_for_as_long_as_it_may_have_progressed() -> None:
-    """Not streamed and far from any fault when it ended; struck 30 s after its start, its own node a second later."""
+def test_what_had_ended_progressed_no_more() -> None:
+    """Not streamed, its own node struck 28 s after its end: whenever it is counted, that is no excuse."""
     tape = Tape()
     tape.ok(70, 72, streamed=False, last_progress_t=None)
-    tape.ok(70, 72, streamed=False, last_progress_t=None, entry="node-3")
-    tape.fault(0, "freeze", 100, 105, hit=("node-2",))
-    tape.fault(1, "freeze", 100.9, 110, hit=("node-1",))
+    tape.lost(70, 72, "empty", streamed=False)
+    tape.lost(98, 99.5, "empty", streamed=False)  # within a second, as of a stream
+    tape.lost(98, 98.9, "empty", streamed=False)
+    tape.fault(0, "freeze", 100, 110, hit=("node-1",))
     tape.end(500)
     total = tape.analyse().requests.total
-    assert (total.completed, total.own_node) == (2, 1)
+    assert (total.lost, total.own_node, total.lost_own_node) == (3, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("start_t", "end_t", "own"),
+    [
+        (90, 98.4, 0),
+        (90, 98.6, 1),  # within a second and the clocks' error of the strike
+        (110.4, 112, 1),
+        (110.6, 112, 0),
+    ],
+)
+def test_what_completed_close_to_a_fault_is_the_own_nodes_too(start_t: float, end_t: float, own: int) -> None:
+    tape = Tape()
+    tape.fault(0, "freeze", 100, 110, hit=("node-1",), error_s=0.5)
+    tape.ok(start_t, end_t)
+    tape.end(500)
+    requests = tape.analyse().requests
+    assert (requests.total.completed, requests.total.own_node, requests.calm.completed) == (1, own, 1 - own)
 
 
 def test_the_error_of_the_clocks_widens_the_window() -> None:
