@@ -116,7 +116,7 @@ def _locust_times(folder: Path) -> list[tuple[float, float]]:
     return [(ttft_s, itl_s) for ttft_s, itl_s in json.loads((folder / "times.json").read_text())]
 
 
-VOCABULARY: Final = {
+VOCABULARY: Final[dict[str, Any]] = {
     "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "decoder": None,
     "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None,
     "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "hi": 1, "tok": 2}, "unk_token": "[UNK]"},
