@@ -116,13 +116,34 @@ def _locust_times(folder: Path) -> list[tuple[float, float]]:
     return [(ttft_s, itl_s) for ttft_s, itl_s in json.loads((folder / "times.json").read_text())]
 
 
+VOCABULARY: Final[dict[str, Any]] = {
+    "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "decoder": None,
+    "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None,
+    "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "hi": 1, "tok": 2}, "unk_token": "[UNK]"},
+}  # fmt: skip
+
+
+def _tokenizer(folder: Path) -> None:
+    """aiperf insists on one by name: three words, laid out as its cache would be, so that nothing is downloaded."""
+    model = folder / "hub" / "models--peer--words"
+    snapshot = model / "snapshots" / "1"
+    for place in (model / "refs", snapshot):
+        place.mkdir(parents=True)
+    (model / "refs" / "main").write_text("1")
+    (snapshot / "tokenizer.json").write_text(json.dumps(VOCABULARY))
+    described = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "[UNK]"}
+    (snapshot / "tokenizer_config.json").write_text(json.dumps(described))
+    (snapshot / "config.json").write_text('{"model_type": "gpt2"}')
+
+
 def _aiperf(job: Job, binaries: Path) -> list[str]:
+    _tokenizer(job.folder)
     prompts = job.folder / "prompts.jsonl"
     prompts.write_text('{"text": "hi"}\n' * 10)
     return [
         str(binaries / "aiperf"), "profile", "--model", "mock", "--url", job.url, "--endpoint-type", "chat",
         "--streaming", "--concurrency", str(job.clients), "--request-count", str(job.requests),
-        "--tokenizer", "builtin", "--use-server-token-count", "--input-file", str(prompts),
+        "--tokenizer", "peer/words", "--use-server-token-count", "--input-file", str(prompts),
         "--custom-dataset-type", "single_turn", "--artifact-dir", str(job.folder), "--ui", "none",
     ]  # fmt: skip
 
@@ -153,7 +174,13 @@ def _once(tool: Tool, binary: Path, job: Job, binaries: Path, options: Sequence[
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         tool.command(job, binaries),
-        env={**os.environ, "PEER_TIMES": str(job.folder / "times.json")},
+        env={
+            **os.environ,
+            "PEER_TIMES": str(job.folder / "times.json"),
+            "HF_HOME": str(job.folder),
+            "HF_HUB_OFFLINE": "1",
+            "TRANSFORMERS_OFFLINE": "1",
+        },
         capture_output=True,
         text=True,
         check=False,
