@@ -25,11 +25,11 @@ test: lint
 		{ echo 'once more, what failed:'; .venv/bin/python -m pytest --last-failed --last-failed-no-failures none \
 			$(SUITES:%=--ignore=tests/%); }
 
-# Suites of their own: they take longer, or need network namespaces of their own.
+# Suites of their own: they wait for long, or need network namespaces of their own. CI runs both.
 SUITES = hosts mac verify sweep defects mutation
 suites:
 	@.ci/venv dev
-	.venv/bin/python -m pytest $(SUITES:%=tests/%)
+	.venv/bin/python -m pytest -n 2 --dist loadfile $(SUITES:%=tests/%)
 
 lint:
 	@.ci/venv dev

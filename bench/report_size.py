@@ -5,8 +5,8 @@
 Three hours are 16,000 requests and 68 faults. `--days N` adds a run of N days, two million requests in seven, faults
 at the same rate, a probe every 125 ms while one goes on, and what observation writes: event indices, who served what,
 the rig's own health. Each report is made by a process of its own, so that start and imports count; CPU seconds beside
-wall seconds, since on a shared machine only the former mean something. `--flat N` also feeds N requests to the analysis
-without a file, and prints how the memory grew on the way. Exit code 1 when a target was missed, by the wall and by CPU.
+wall seconds, for a machine that does other work. `--flat N` also feeds N requests to the analysis
+without a file, and prints how the memory grew on the way. Exit code 1 when a target was missed.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _measure(run: Path, hours: float, what: str) -> dict[str, Any]:
         "us_a_record": round(cpu_s / told["records"] * 1e6, 1),
         "peak_mb": told["peak_mb"],
         "target_s": limit_s,
-        "met": None if limit_s is None else min(wall_s, cpu_s) <= limit_s and told["peak_mb"] <= LIMIT_MB,
+        "met": None if limit_s is None else wall_s <= limit_s and told["peak_mb"] <= LIMIT_MB,
     }
 
 

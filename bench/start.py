@@ -65,13 +65,12 @@ def first_requests(folder: Path) -> list[dict[str, Any]]:
 
 
 def _row(what: str, wall_s: float, cpu_s: float | None, target_s: float | None) -> dict[str, Any]:
-    best_s = wall_s if cpu_s is None else min(wall_s, cpu_s)
     return {
         "what": what,
         "wall_s": round(wall_s, 3),
         "cpu_s": None if cpu_s is None else round(cpu_s, 3),
         "target_s": target_s,
-        "met": None if target_s is None else best_s <= target_s,
+        "met": None if target_s is None else wall_s <= target_s,
     }
 
 
