@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 
 from rig.embedded.hosts.nft_rules import ListedRule, dropped, parse
 from rig.embedded.ledger import FilterChanged, Ledger
 from rig.embedded.machine.answering import Answer
-from rig.embedded.machine.nft import CommandError
+from rig.embedded.machine.real import real
 
 NFT = "/usr/sbin/nft"
-COMMAND_TIMEOUT_S = 10.0
 BY_SOMEBODY = "(not by the node's nft)"
 
 
@@ -35,7 +33,7 @@ class FilterWatch:
                 self.rules = parse(await _listing())  # the counts, before they go
             self._command = "nft " + " ".join(arguments)
             try:
-                answer = await _nft(*arguments, folder=folder)
+                answer = await real(NFT, *arguments, folder=folder)
                 await self._look()
             finally:
                 self._command = BY_SOMEBODY
@@ -78,26 +76,4 @@ class FilterWatch:
 
 
 async def _listing() -> str:
-    return (await _nft("list", "ruleset", folder="/")).out
-
-
-async def _nft(*arguments: str, folder: str) -> Answer:
-    try:
-        os.stat(folder)
-    except OSError:
-        folder = "/"
-    process = await asyncio.create_subprocess_exec(
-        *(NFT, *arguments),
-        cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(COMMAND_TIMEOUT_S):
-            out, err = await process.communicate()
-    except TimeoutError as error:
-        process.kill()
-        raise CommandError(f"nft: no end within {COMMAND_TIMEOUT_S:g} s") from error
-    return Answer(process.returncode or 0, out.decode(), err.decode())
+    return (await real(NFT, "list", "ruleset")).out

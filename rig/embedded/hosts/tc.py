@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from rig.embedded.hosts.delay_line import DelayLine
 from rig.embedded.machine.answering import Answer
 from rig.embedded.machine.nft import CommandError
+from rig.embedded.machine.real import real
 from rig.errors import ClusterError
 
 TC = "/usr/sbin/tc"
-COMMAND_TIMEOUT_S = 10.0
 HANDLE = re.compile(r"([0-9a-f]{1,4}):")
 DELAY = re.compile(r"(\d+)ms")
 EXISTS = Answer(2, err="Error: Exclusivity flag on, cannot modify.\n")
@@ -62,7 +62,7 @@ class Tc:
             answer = await asyncio.to_thread(self._answer, arguments)
         except ClusterError as error:
             return Answer(2, err=f"Error: {error.message}\n")
-        return await _real(arguments) if answer is None else answer
+        return await real(TC, *arguments) if answer is None else answer
 
     def _answer(self, arguments: list[str]) -> Answer | None:
         """None: the real one answers."""
@@ -146,20 +146,3 @@ def _show(queue: _Queue, *, counts: bool) -> str:
             f"qdisc netem 8001: parent {queue.class_} limit 1000 delay {queue.delay_ms}ms\n{sent(queue.line.packets)}"
         )
     return text
-
-
-async def _real(arguments: list[str]) -> Answer:
-    process = await asyncio.create_subprocess_exec(
-        *(TC, *arguments),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(COMMAND_TIMEOUT_S):
-            out, err = await process.communicate()
-    except TimeoutError as error:
-        process.kill()
-        raise CommandError(f"tc: no end within {COMMAND_TIMEOUT_S:g} s") from error
-    return Answer(process.returncode or 0, out.decode(), err.decode())

@@ -22,9 +22,8 @@ from rig.embedded.machine.answering import Answer, Handler
 from rig.embedded.machine.environment import node_environment
 from rig.embedded.machine.exo_process import ExoMain
 from rig.embedded.machine.guard import start_guard
+from rig.embedded.machine.real import real
 from rig.embedded.settings import NodeSettings
-
-LSOF_TIMEOUT_S = 20.0
 
 
 class Mac:
@@ -114,20 +113,7 @@ class Mac:
     async def _lsof(self, arguments: list[str], folder: str) -> Answer:
         """The real one, from outside the folder that has no /proc."""
         del folder
-        process = await asyncio.create_subprocess_exec(
-            *("/usr/bin/lsof", *arguments),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-        try:
-            async with asyncio.timeout(LSOF_TIMEOUT_S):
-                out, err = await process.communicate()
-        except TimeoutError:
-            process.kill()
-            return Answer(1, err="lsof: no end\n")
-        return Answer(process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace"))
+        return await real("/usr/bin/lsof", *arguments)
 
     async def _plutil(self, arguments: list[str], folder: str) -> Answer:
         match arguments:
