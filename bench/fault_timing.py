@@ -14,7 +14,6 @@ compares, by the clocks of the nodes mapped to the run's,
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
-from bench.table import print_rows
+from bench.table import conclude
 from rig.analysis.analyse import analyse_run
 from rig.journal.read import Run, read_run
 from rig.journal.records import ClockOffset, FaultChanged
@@ -159,7 +158,7 @@ def _soak(minutes: float, folder: Path) -> Path:
     return folder / "timing"
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=1.5)
     parser.add_argument("--run", type=Path, help="a run that is there already")
@@ -169,10 +168,10 @@ def main() -> None:
         run = read_run(given.run or _soak(given.minutes, Path(folder)))
         found = rows(run)
         interval_ms = 250 / run.info.pace
-    print_rows(f"Fault timing at pace {run.info.pace:g}; quick probes every {max(interval_ms, 100):.0f} ms", found)
-    if given.json is not None:
-        given.json.write_text(json.dumps(found, indent=1))
+    return conclude(
+        f"Fault timing at pace {run.info.pace:g}; quick probes every {max(interval_ms, 100):.0f} ms", found, given.json
+    )
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import re
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from typing import Any, Final
 
 import psutil
 
-from bench.table import print_rows
+from bench.table import conclude
 from rig.cli.cluster import down, up
 from rig.clock import RunClock
 from rig.config.inventory import Inventory, Node
@@ -224,10 +223,7 @@ def main() -> int:
             rows = asyncio.run(_measure(load_inventory(str(cluster / "inventory.yaml")), folder, given.seconds))
         finally:
             down(folder=cluster)
-    print_rows("Overhead on the nodes", rows)
-    if given.json is not None:
-        given.json.write_text(json.dumps(rows, indent=1))
-    return int(any(row["met"] is False for row in rows))
+    return conclude("Overhead on the nodes", rows, given.json)
 
 
 if __name__ == "__main__":

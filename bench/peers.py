@@ -25,7 +25,7 @@ from typing import Any, Final
 import msgspec
 
 from bench.load_engine import Mock, mock_server, percentile
-from bench.table import print_rows
+from bench.table import conclude
 from rig.journal.records import RequestEnded
 from rig.journal.write import journal_name
 
@@ -241,10 +241,7 @@ def main() -> int:
     ours = {row["clients"]: row["events_per_cpu_s"] for row in rows if row["tool"] == "rig"}
     for row in rows:
         row["of_rig"] = round(row["events_per_cpu_s"] / ours[row["clients"]], 2) if row["clients"] in ours else None
-    print_rows("Peers on the same server", rows)
-    if given.json is not None:
-        given.json.write_text(json.dumps(rows, indent=1))
-    return 0
+    return conclude("Peers on the same server", rows, given.json)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import psutil
 
-from bench.table import print_rows
+from bench.table import conclude
 from rig.analysis.analyse import analyse
 from rig.journal.records import AnyRecord, RequestEnded, RequestStarted
 from rig.load.collector import settle_collector
@@ -59,12 +59,10 @@ def main() -> int:
         rows += [_measure(short, 3.0, what) for what in (TABLES, HTML)]
         if given.days:
             rows.append(_measure(_long(Path(folder) / "long", given.days), given.days * 24.0, HTML))
-    print_rows("Reports", rows)
-    if given.json is not None:
-        given.json.write_text(json.dumps(rows, indent=1))
+    missed = conclude("Reports", rows, given.json)
     if given.flat:
         _flat(given.flat)
-    return int(any(row["met"] is False for row in rows))
+    return missed
 
 
 def _long(folder: Path, days: int) -> Path:

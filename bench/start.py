@@ -9,7 +9,6 @@ imports and looking at the nodes included, and from when it had looked at the no
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import subprocess
 import sys
@@ -18,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from bench.table import print_rows
+from bench.table import conclude
 from rig.cli.cluster import down, up
 from rig.journal.read import read_run
 from rig.journal.records import RequestStarted
@@ -82,10 +81,7 @@ def main() -> int:
     rows = [helped(given.times)]
     with tempfile.TemporaryDirectory(prefix="rig-bench-") as name:
         rows += first_requests(Path(name))
-    print_rows("Start", rows)
-    if given.json is not None:
-        given.json.write_text(json.dumps(rows, indent=1))
-    return int(any(row["met"] is False for row in rows))
+    return conclude("Start", rows, given.json)
 
 
 if __name__ == "__main__":

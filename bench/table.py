@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+
+def conclude(title: str, rows: Sequence[dict[str, Any]], path: Path | None) -> int:
+    """Print the table, keep it as JSON where that was asked for, and give the exit code: 1 when a target was missed."""
+    print_rows(title, rows)
+    if path is not None:
+        path.write_text(json.dumps(rows, indent=1))
+    return int(any(row.get("met") is False for row in rows))
 
 
 def print_rows(title: str, rows: Sequence[dict[str, Any]]) -> None:
