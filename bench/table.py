@@ -12,6 +12,7 @@ def conclude(title: str, rows: Sequence[dict[str, Any]], path: Path | None) -> i
     """Print the table, keep it as JSON where that was asked for, and give the exit code: 1 when a target was missed."""
     print_rows(title, rows)
     if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(rows, indent=1))
     return int(any(row.get("met") is False for row in rows))
 
