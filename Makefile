@@ -3,7 +3,8 @@
 
 help:
 	@echo 'make soak    four minutes of chaos on the embedded cluster, then the tables'
-	@echo 'make test    linters, types and all tests'
+	@echo 'make test    linters, types and tests'
+	@echo 'make suites  the long tests: namespaces, virtual Macs, scenarios, a part of the sweep (as root)'
 	@echo 'make lint    linters and types only'
 	@echo 'make defects give the embedded cluster each known defect and see that a check finds it'
 	@echo 'make mutants make small wrong changes to the analysis and see that a test finds them'
