@@ -7,7 +7,6 @@
 #   filter_load             load the rule of this fault; R: why not
 #   filter_counts           packets4, packets6: packets dropped between the peers so far; fails when the rule is not there
 #   filter_remove           remove it (removed_ms: when), prove it gone; R: why not. Does nothing when it is gone already
-
 #   filter_name             table: what the rules of this fault are called
 
 filter_ready() { "${filter_kind:-none}_ready"; }

@@ -13,6 +13,10 @@ Key: TypeAlias = tuple[str, str, bool]
 """Model, entry node, streamed."""
 
 
+def key_of(start: RequestStarted) -> Key:
+    return start.model, start.entry, start.streamed
+
+
 @dataclass(slots=True, eq=False)
 class Attempt:
     """A request that ended. Times on the run's clock. What is asked for often is a field of its own."""
@@ -95,7 +99,7 @@ class Pairing:
     def started(self, record: RequestStarted) -> None:
         before = self.in_flight.get(record.id)
         if before is not None:
-            self.overwritten[before.source, (before.model, before.entry, before.streamed)] += 1
+            self.overwritten[before.source, key_of(before)] += 1
         self.in_flight[record.id] = record
         if record.source not in self.first_t:
             self.first_t[record.source] = record.t

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.analysis.attempts import Attempt, Key, Pairing, Source
+from rig.analysis.attempts import Attempt, Key, Pairing, Source, key_of
 from rig.analysis.context import Context
-from rig.analysis.counts import Counts, Latencies, Timed
+from rig.analysis.counts import Counts, Floats, Latencies, Timed, column
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Window, in_force
 from rig.analysis.requests import CALM, FAULTED, FaultCounts, Lost, Own, Tally
@@ -29,7 +29,6 @@ from rig.analysis.spans import Spans
 
 AT_ONCE: Final = 10_000
 """So many wait before they are counted; they cost about 2 KB each."""
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class RequestCounter:
@@ -69,7 +68,7 @@ class RequestCounter:
         """The result, given that no record follows: what is in flight has no end."""
         for start in pairing.in_flight.values():
             if start.source == self._source:
-                counts = self._cell((start.model, start.entry, start.streamed)).counts
+                counts = self._cell(key_of(start)).counts
                 counts.started += 1
                 counts.unfinished += 1
                 if self._listener is not None:
@@ -92,18 +91,15 @@ class RequestCounter:
     def _count(self, attempts: Sequence[Attempt], baseline: Window | None) -> None:
         near = self._near(attempts)
         special = {at: self._judge(attempts[at], baseline) for at in near}
-        calm: dict[Key, list[Attempt]] = {}
-        other: dict[Key, list[Attempt]] = {}
+        plain: dict[Key, list[float]] = defaultdict(list)  # what completed far from any fault: when each was sent
+        calm: dict[Key, list[Attempt]] = defaultdict(list)
+        other: dict[Key, list[Attempt]] = defaultdict(list)
         for at, attempt in enumerate(attempts):
-            start = attempt.start
-            judged = special.get(at)
+            key, judged = key_of(attempt.start), special.get(at)
+            if judged is None:
+                plain[key].append(attempt.started_t)
             groups = calm if judged is None or (not judged.faults and judged.own is None) else other
-            key = (start.model, start.entry, start.streamed)
-            group = groups.get(key)
-            if group is None:
-                group = groups[key] = []
-            group.append(attempt)
-        plain = [attempt for at, attempt in enumerate(attempts) if at not in special]
+            groups[key].append(attempt)
         self._count_plain(plain, baseline)
         for key, group in calm.items():
             self._time(self._cell(key).calm_times, group, streamed=key[2])
@@ -115,8 +111,8 @@ class RequestCounter:
 
     def _near(self, attempts: Sequence[Attempt]) -> list[int]:
         """Positions of what failed, or met anything between its start and the last moment at which that can matter."""
-        started_t = _column([attempt.started_t for attempt in attempts])
-        ended_t = _column([attempt.ended_t for attempt in attempts])
+        started_t = column([attempt.started_t for attempt in attempts])
+        ended_t = column([attempt.ended_t for attempt in attempts])
         until_t = ended_t + self._context.settings.tolerance_s
         windows = list(self._windows(float(started_t.min()), float(until_t.max())))
         met = _meet(started_t, until_t, windows)
@@ -135,7 +131,7 @@ class RequestCounter:
         own: Own = "node" if windows.own_node(attempt) else "rejoining" if windows.rejoining(attempt) else None
         void = self._context.stalls.voids(attempt) is not None
         met = self._met(attempt)
-        cell = self._cell((attempt.model, attempt.entry, attempt.streamed))
+        cell = self._cell(key_of(attempt.start))
         _add(cell.counts, attempt, own, exposed=bool(met), void=void)
         if not met and own is None:
             _add(cell.calm, attempt, own, exposed=False, void=void)
@@ -146,13 +142,8 @@ class RequestCounter:
             self._fail(attempt, own, fault)
         return Judged(attempt, own, void, frozenset(met), fault)
 
-    def _count_plain(self, attempts: Sequence[Attempt], baseline: Window | None) -> None:
-        """What completed far from any fault."""
-        counted: dict[Key, list[float]] = {}
-        for attempt in attempts:
-            start = attempt.start
-            counted.setdefault((start.model, start.entry, start.streamed), []).append(attempt.started_t)
-        for key, moments in counted.items():
+    def _count_plain(self, plain: Mapping[Key, Sequence[float]], baseline: Window | None) -> None:
+        for key, moments in plain.items():
             cell, count = self._cell(key), len(moments)
             for counts in (cell.counts, cell.calm):
                 counts.started += count
@@ -173,7 +164,7 @@ class RequestCounter:
         planned_t = [attempt.start.planned_t for attempt in attempts]
         latencies.add(timed, planned_t, objectives)
         result.from_start.add(timed, started_t)
-        late_s = np.maximum(_column(started_t) - _column(planned_t), 0.0)
+        late_s = np.maximum(column(started_t) - column(planned_t), 0.0)
         result.late.add_all(late_s)
         result.late_max_s = max(result.late_max_s, float(late_s.max()))
 
@@ -250,10 +241,6 @@ class _Cell:
                 latencies.take(times)
 
 
-def _column(values: Sequence[float]) -> Floats:
-    return np.array(values, dtype=np.float64)
-
-
 def _meet(from_t: Floats, to_t: Floats, windows: Sequence[Window]) -> NDArray[np.bool_]:
     """Which of the spans [from_t, to_t] meet any of the windows."""
     begins: list[float] = []
@@ -264,8 +251,8 @@ def _meet(from_t: Floats, to_t: Floats, windows: Sequence[Window]) -> NDArray[np
         else:
             begins.append(window.from_t)
             ends.append(window.to_t)
-    nearest = np.searchsorted(_column(ends), from_t)
-    return np.append(_column(begins), math.inf)[nearest] <= to_t
+    nearest = np.searchsorted(column(ends), from_t)
+    return np.append(column(begins), math.inf)[nearest] <= to_t
 
 
 def _add(counts: Counts, attempt: Attempt, own: Own, *, exposed: bool, void: bool) -> None:

@@ -93,6 +93,11 @@ class Objectives:
 NO_OBJECTIVES: Final = Objectives()
 
 
+def column(values: Sequence[float | None]) -> Floats:
+    """NaN for None."""
+    return np.array(values, dtype=np.float64)
+
+
 @dataclass(frozen=True, slots=True)
 class Quantiles:
     """p50, p90, p99 in seconds: of the good requests, and with every failure counted as infinite."""
@@ -116,10 +121,10 @@ class Timed:
         self.with_gaps = [end.gaps for end in ends if end.gaps.count]
         self.good = np.flatnonzero(np.array([end.outcome == "completed" for end in ends], dtype=np.bool_))
         self.failed = len(ends) - len(completed)
-        self.ended_t = np.array([end.ended_t for end in completed], dtype=np.float64)
+        self.ended_t = column([end.ended_t for end in completed])
         nothing = np.full(len(completed), np.nan)
-        self.first_t = np.array([end.first_token_t for end in completed], dtype=np.float64) if streamed else nothing
-        last_t = np.array([end.last_token_t for end in completed], dtype=np.float64) if streamed else nothing
+        self.first_t = column([end.first_token_t for end in completed]) if streamed else nothing
+        last_t = column([end.last_token_t for end in completed]) if streamed else nothing
         steps = tokens[self.good] - 1
         self.itl_s = np.where(steps > 0, (last_t - self.first_t) / np.maximum(steps, 1), np.nan)
 
@@ -153,7 +158,7 @@ class Latencies:
         self.good += good
         if timed.streamed:
             self.failed_streamed += failed
-        begun_t = np.array(from_t, dtype=np.float64)[timed.good]
+        begun_t = column(from_t)[timed.good]
         e2el_s, ttft_s = timed.ended_t - begun_t, timed.first_t - begun_t
         self.e2el.add_all(e2el_s)
         self.ttft.add_all(ttft_s[~np.isnan(ttft_s)])

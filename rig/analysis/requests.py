@@ -75,12 +75,9 @@ class Tally:
     late_max_s: float = 0.0
     first_t: float | None = None  # when the first was sent
     last_t: float | None = None  # when the last ended
-    listed: list[Lost] = field(
-        default_factory=lambda: Firsts[Lost](MAX_LISTED)
-    )  # lost, own node not faulted; the first 200
-    listed_own: list[Lost] = field(
-        default_factory=lambda: Firsts[Lost](MAX_LISTED)
-    )  # lost, own node faulted; the first 200
+    # lost, the first 200: own node not faulted, and faulted
+    listed: list[Lost] = field(default_factory=lambda: Firsts[Lost](MAX_LISTED))
+    listed_own: list[Lost] = field(default_factory=lambda: Firsts[Lost](MAX_LISTED))
     damaged: int = 0
     unclean: int = 0
     damaged_ids: list[str] = field(default_factory=lambda: Firsts[str](MAX_LISTED))

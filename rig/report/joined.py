@@ -15,6 +15,10 @@ from rig.journal.records import RequestEnded, RequestStarted
 Fate: TypeAlias = Literal["completed", "error", "lost", "void", "unfinished"]
 
 
+def fate_of(judged: Judged) -> Fate:
+    return "void" if judged.void else judged.attempt.outcome
+
+
 @dataclass(frozen=True, slots=True)
 class Joined:
     """`end` and `judged` are None where the journal has no end of it."""
@@ -25,9 +29,7 @@ class Joined:
 
     @property
     def fate(self) -> Fate:
-        if self.end is None or self.judged is None:
-            return "unfinished"
-        return "void" if self.judged.void else self.end.outcome
+        return "unfinished" if self.judged is None else fate_of(self.judged)
 
 
 Sink: TypeAlias = Callable[[Joined], None]

@@ -14,9 +14,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from rig.analysis.counts import column
 from rig.analysis.settled import Judged, Settled
 from rig.journal.records import RequestEnded, RequestStarted
-from rig.report.joined import Fate
+from rig.report.joined import Fate, fate_of
 
 MAX_COMPLETED: Final = 40_000
 MAX_FAILED: Final = 20_000
@@ -148,9 +149,9 @@ class Requests:
         completed = fates.get("completed", [])
         self.completed.add(len(completed), lambda position: _point(batch.judged(completed[position])))
         self.failed.add(len(failed), lambda position: _point(batch.judged(failed[position])))
-        self.bins.add_all("started", _column([attempts[at].started_t for at in load]))
+        self.bins.add_all("started", column([attempts[at].started_t for at in load]))
         for fate, places in fates.items():
-            self.bins.add_all(fate, _column([attempts[at].ended_t for at in places]))
+            self.bins.add_all(fate, column([attempts[at].ended_t for at in places]))
         self._tokens([attempts[at].end for at in load])
 
     def unfinished(self, start: RequestStarted, end_t: float) -> None:
@@ -162,22 +163,14 @@ class Requests:
 
     def _tokens(self, ends: Sequence[RequestEnded]) -> None:
         """Tokens are taken to have come evenly between the first and the last; at the end where that is not known."""
-        counts = _column([end.usage_tokens or end.tokens for end in ends])
-        last_t = _column([end.ended_t if end.last_token_t is None else end.last_token_t for end in ends])
-        first_t = _column([end.first_token_t for end in ends])  # NaN: not known
+        counts = column([end.usage_tokens or end.tokens for end in ends])
+        last_t = column([end.ended_t if end.last_token_t is None else end.last_token_t for end in ends])
+        first_t = column([end.first_token_t for end in ends])  # NaN: not known
         unknown = np.isnan(first_t) | np.array([end.last_token_t is None for end in ends], dtype=np.bool_)
-        ended_t = _column([end.ended_t for end in ends])
+        ended_t = column([end.ended_t for end in ends])
         self.bins.add_all("tokens", ended_t[unknown], counts[unknown])
         for at in np.flatnonzero(~unknown & (counts > 0)).tolist():
             self.bins.spread("tokens", float(first_t[at]), float(last_t[at]), float(counts[at]))
-
-
-def fate_of(judged: Judged) -> Fate:
-    return "void" if judged.void else judged.attempt.outcome
-
-
-def _column(values: Sequence[float | None]) -> NDArray[np.float64]:
-    return np.array(values, dtype=np.float64)
 
 
 def _point(judged: Judged) -> Point:

@@ -22,6 +22,11 @@ def ends(recorded: Recorded) -> list[RequestEnded]:
     return [record for record in recorded.records if isinstance(record, RequestEnded)]
 
 
+async def silent(client: Client) -> None:
+    await client.send(HEAD)
+    await client.gone()
+
+
 async def test_each_model_is_probed_through_every_node_in_turn(recorded: Recorded) -> None:
     stop = asyncio.Event()
     async with serving(sound) as one, serving(sound) as two:
@@ -49,10 +54,6 @@ async def test_at_most_one_is_outstanding_per_model_and_node(recorded: Recorded)
     """One node answers, the other never does: the model goes on being probed through the first alone."""
     stop = asyncio.Event()
 
-    async def silent(client: Client) -> None:
-        await client.send(HEAD)
-        await client.gone()
-
     async with serving(sound) as good, serving(silent) as bad:
         entries = {"good": good.url, "bad": bad.url}
         prober = Prober(["m", "n"], entries, recorded.journal, fast_s=0.03, slow_s=60, limit_s=3.0)
@@ -74,10 +75,6 @@ async def test_at_most_one_is_outstanding_per_model_and_node(recorded: Recorded)
 async def test_what_a_frozen_node_does_not_take_is_not_put_upon_the_others(recorded: Recorded) -> None:
     """Wanted are 200 a second, allowed are 20 through each node; one stands still."""
     stop = asyncio.Event()
-
-    async def silent(client: Client) -> None:
-        await client.send(HEAD)
-        await client.gone()
 
     async with serving(sound) as good, serving(silent) as bad:
         entries = {"good": good.url, "bad": bad.url}
