@@ -159,10 +159,15 @@ def processes() -> list[Row]:
     return sorted((row for row in rows if row is not None), key=lambda row: row.pid)
 
 
+def _visible(text: str) -> str:
+    """A line stays a line: what no terminal shows is written as `vis(3)` writes it, a newline as `\\012`."""
+    return "".join(letter if letter.isprintable() else f"\\{ord(letter):03o}" for letter in text)
+
+
 def _row(pid: int, boot: int) -> Row | None:
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
         return None
     name = text[text.index("(") + 1 : text.rindex(")")]
@@ -177,6 +182,6 @@ def _row(pid: int, boot: int) -> Row | None:
         cpu_s=(int(words[11]) + int(words[12])) / TICKS,
         rss_kb=int(words[21]) * 4,
         vsz_kb=int(words[20]) // 1024,
-        command=command or f"({name})",
+        command=_visible(arguments.strip(" ")) or f"({name})",
         name=name,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 
 import psutil
 import pytest
@@ -24,6 +25,15 @@ def test_header_and_width() -> None:
     assert max(map(len, everybody)) <= 79
     mine = [line for line in ps(["-axww", "-o", "pid,command"]).out.splitlines() if line.split()[0] == str(os.getpid())]
     assert len(mine) == 1
+
+
+def test_a_line_for_each_whatever_a_command_has_in_it() -> None:
+    with subprocess.Popen(["sh", "-c", "read _\n2 x\t\n\n"], stdin=subprocess.PIPE) as child:
+        found = ps(["-axww", "-o", "pid,command"]).out.splitlines()[1:]
+        assert child.stdin is not None
+        child.stdin.close()
+    assert all(line.split()[0].isdigit() for line in found)
+    assert f"{child.pid} sh -c read _\\0122 x\\011\\012\\012" in [line.strip() for line in found]
 
 
 def test_nobody() -> None:
