@@ -44,7 +44,7 @@ class Journal:
         self, folder: Path, clock: Clock, *, rotate_bytes: int = ROTATE_BYTES, max_files: int = MAX_FILES
     ) -> None:
         self._folder = folder
-        self._clock = clock
+        self.now: Callable[[], float] = clock.now
         self._rotate_bytes = rotate_bytes
         self._max_files = max_files
         self._encoder = msgspec.json.Encoder()
@@ -58,9 +58,6 @@ class Journal:
         self._failed_before = ""  # the reason, said again at every further write
         self.listener_error: Exception | None = None
         self._descriptor = self._open(0)
-
-    def now(self) -> float:
-        return self._clock.now()
 
     def write(self, record: AnyRecord) -> None:
         """Append one record and tell the listeners. Raises JournalError when it cannot be written, and ever after."""

@@ -49,6 +49,10 @@ class Arriving(Protocol):
 
     arrivals: int
 
+    def take_in(self) -> None:
+        """Read what has arrived and waits to be read."""
+        ...
+
 
 class Watch:
     """The deadlines of one request, by one timer that is set again when it comes early: progress costs nothing.
@@ -97,6 +101,8 @@ class Watch:
 
     def _check(self) -> None:
         self.stop()
+        if self.exchange is not None:
+            self.exchange.take_in()
         at_t, what = self._next()
         left_s = at_t - self._now()
         if left_s > 0:

@@ -7,6 +7,7 @@ this tells that the outcome rules need: whether a body ended as its framing says
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Final
 
@@ -41,6 +42,7 @@ class ResponseParser:
         self.reason = b""
         self.failure: str | None = None
         self.headers: list[tuple[bytes, bytes]] = []
+        self.chunked = False  # as the head says, once it is whole
         self._at = _At.HEAD
         self._buffer = b""  # what could not be read without more
         self._left = 0  # bytes of the chunk or body still to come
@@ -71,6 +73,20 @@ class ResponseParser:
                 self._buffer = data[position:]
                 return
             position = following
+
+    def one_chunk_each(self, arrivals: Sequence[bytes]) -> list[bytes] | None:
+        """The pieces of several arrivals in one go, where each is one whole chunk; else None, and nothing is read."""
+        if self._at is not _At.SIZE or self._buffer or self.failure is not None:
+            return None
+        parts = b"".join(arrivals).split(b"\r\n")
+        lines, chunks = parts[0:-1:2], parts[1:-1:2]
+        lengths = [*map(len, chunks)]
+        if len(lines) != len(arrivals) or len(chunks) != len(arrivals) or parts[-1]:
+            return None
+        if 0 in lengths or lengths != [*map(_sizes.get, lines)]:
+            return None
+        whole = [len(line) + length + 4 for line, length in zip(lines, lengths, strict=True)]
+        return chunks if whole == [*map(len, arrivals)] else None
 
     def at_end(self) -> bool:
         """The connection has ended: whether that was a proper end of the response."""
@@ -200,7 +216,7 @@ class ResponseParser:
         if status in _BODILESS:
             self._at = _At.DONE
         elif values.get(b"transfer-encoding", b"").endswith(b"chunked"):
-            self._at = _At.SIZE
+            self._at, self.chunked = _At.SIZE, True
         elif length is None:
             self._at = _At.CLOSE
         elif not length.isdigit():

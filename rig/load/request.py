@@ -69,6 +69,7 @@ _HEADERS: Final = (
 async def perform(call: Call, transport: LoadTransport, journal: Journal) -> RequestEnded:
     """Make the request, write both its lines, return the second. Raises JournalError; a defect of the rig is written
     as an error that says so, and raised."""
+    await transport.turns.take()
     journal.write(
         RequestStarted(
             t=journal.now(),
@@ -189,13 +190,13 @@ class _Attempt:
         stream = response.stream
         assert isinstance(stream, ArrivalStream)
 
-        def take(t: float, data: bytes, pieces: Sequence[bytes]) -> None:
+        def take(pieces: Sequence[bytes], times: Sequence[float]) -> None:
             nonlocal settled
-            reader.feed(data, t, pieces)
-            self._tail = data if len(data) >= EVIDENCE_BYTES else (self._tail + data)[-EVIDENCE_BYTES:]
+            reader.feed(pieces, times)
+            self._keep_tail(pieces)
             if not settled and decided(status, heard):
                 settled = True
-                self._watch.decide(t)
+                self._watch.decide(times[-1])
 
         try:
             if decided(status, heard):
@@ -204,6 +205,17 @@ class _Attempt:
             await stream.exchange.read_into(take)
         finally:
             await stream.aclose()
+
+    def _keep_tail(self, pieces: Sequence[bytes]) -> None:
+        """The last `EVIDENCE_BYTES` of the body, of few of the pieces as a rule."""
+        tail = b""
+        for piece in reversed(pieces):
+            tail = piece + tail
+            if len(tail) >= EVIDENCE_BYTES:
+                break
+        else:
+            tail = self._tail + tail
+        self._tail = tail[-EVIDENCE_BYTES:]
 
     def _ended(self, end: End, detail: str = "") -> tuple[End, str]:
         if self._reader is not None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, Protocol, cast
 
 import msgspec
@@ -58,14 +60,15 @@ _DONE_EVENT: Final = b"data: [DONE]\n\n"
 
 
 class Reader(Protocol):
-    """What reads a body: `feed` with each piece and its arrival time, `end` when no more comes."""
+    """What reads a body: `feed` with pieces as the server framed them and the arrival time of each (one read may have
+    brought several), `end` when no more comes."""
 
     heard: Heard
     first_token_t: float | None
     last_token_t: float | None
     last_progress_t: float | None
 
-    def feed(self, data: bytes, t: float, pieces: Sequence[bytes] = ()) -> None: ...
+    def feed(self, pieces: Sequence[bytes], times: Sequence[float]) -> None: ...
     def end(self, *, clean: bool) -> None: ...
     def gaps(self) -> Gaps: ...
 
@@ -87,11 +90,44 @@ class StreamReader:
         self._gap_sum_s = 0.0
         self._gap_max_s = 0.0
 
-    def feed(self, data: bytes, t: float, pieces: Sequence[bytes] = ()) -> None:
-        """`pieces`: the same bytes as the server framed them, where that is known; most servers frame events."""
-        self.heard.body_bytes += len(data)
+    def feed(self, pieces: Sequence[bytes], times: Sequence[float]) -> None:
+        size = sum(map(len, pieces))
+        self.heard.body_bytes += size
+        if size <= self._max_event_bytes and self._splitter.idle and self._an_event_each(pieces, times):
+            return
+        for t, together in groupby(zip(times, pieces, strict=True), key=itemgetter(0)):
+            self._read(b"".join(piece for _, piece in together), t)
+
+    def _an_event_each(self, pieces: Sequence[bytes], times: Sequence[float]) -> bool:
+        """Take the usual thing in few steps: each piece is an event of one `data: {…}` line, and the last may be
+        `[DONE]`; most servers frame events so. False: nothing was taken."""
+        count = len(pieces)
+        if count == 1:
+            piece = pieces[0]
+            if (
+                not (piece.startswith(b"data: ") and piece.endswith(b"\n\n"))
+                or b"\r" in piece
+                or piece.count(b"\n") != 2
+            ):
+                return False
+            self._data(piece[6:-2], times[0])
+            return True
+        body = b"".join(pieces)
+        if b"\r" in body or body.count(b"\n") != 2 * count or [piece[:6] for piece in pieces].count(b"data: ") != count:
+            return False
+        done = pieces[-1] == _DONE_EVENT
+        payloads = [piece[6:-2] for piece in (pieces[:-1] if done else pieces)]
+        chunks = _decoded(payloads)
+        if chunks is None:
+            return False
+        self._chunks(chunks, payloads, times)
+        self.heard.done = self.heard.done or done
+        return True
+
+    def _read(self, data: bytes, t: float) -> None:
+        """What one read brought, however it is framed."""
         if data.startswith(b"data: ") and len(data) <= self._max_event_bytes and self._splitter.idle:
-            data = self._plain_events(data, t, pieces)
+            data = self._whole_events(data, t)
             if not data:
                 return
         heard = self.heard
@@ -105,37 +141,31 @@ class StreamReader:
             elif heard.finish_reason is None and heard.error is None and heard.garbage is None:
                 heard.garbage = _text(payload)
 
-    def _plain_events(self, data: bytes, t: float, pieces: Sequence[bytes]) -> bytes:
-        """Take the usual thing in few steps: events of one `data: {…}` line each, and a `[DONE]` after them. What is
-        not taken is returned; nothing is taken where there is anything else."""
-        lines = data.count(b"\n")
+    def _whole_events(self, data: bytes, t: float) -> bytes:
+        """Like `_an_event_each`, where one piece has several. What is not taken is returned; nothing is taken where
+        there is anything else than whole events of one line."""
         if b"\r" in data:
             return data
-        if lines == 2 and data.endswith(b"\n\n"):
-            self._data(data[6:-2], t)
-            return b""
         done = data.endswith(_DONE_EVENT)
-        if len(pieces) > 1 and lines == 2 * len(pieces):
-            payloads = [piece[6:-2] for piece in (pieces[:-1] if done and pieces[-1] == _DONE_EVENT else pieces)]
-            if [piece[:6] for piece in pieces].count(b"data: ") != len(pieces):
-                return data
-            rest = b""
-        else:
-            end = len(data) - len(_DONE_EVENT) if done else data.rfind(b"\n\n") + 2
-            payloads = data[6 : max(end - 2, 0)].split(b"\n\ndata: ")
-            if not data.endswith(b"\n\n", 0, end):
-                return data
-            rest = b"" if done else data[end:]
+        end = len(data) - len(_DONE_EVENT) if done else data.rfind(b"\n\n") + 2
+        payloads = data[6 : max(end - 2, 0)].split(b"\n\ndata: ")
+        if not data.endswith(b"\n\n", 0, end):
+            return data
         chunks = _decoded(payloads)
         if chunks is None:
             return data
-        self._chunks(chunks, payloads, t)
+        self._chunks(chunks, payloads, [t] * len(chunks))
         self.heard.done = self.heard.done or done
-        return rest
+        return b"" if done else data[end:]
 
-    def _chunks(self, chunks: list[_Chunk], payloads: list[bytes], t: float) -> None:
-        tokens, known = 0, self.heard.response_id is not None
-        for index, chunk in enumerate(chunks):
+    def _chunks(self, chunks: list[_Chunk], payloads: list[bytes], times: Sequence[float]) -> None:
+        """Tokens that came at one time are counted together."""
+        tokens, at, known = 0, times[0], self.heard.response_id is not None
+        for chunk, payload, t in zip(chunks, payloads, times, strict=False):  # `[DONE]` has a time, too
+            if tokens and t != at:
+                self._tokens(tokens, at)
+                tokens = 0
+            at = t
             choices = chunk.choices
             if choices and chunk.error is None and chunk.usage is None and (chunk.id is None or known):
                 delta = choices[0].delta
@@ -143,10 +173,10 @@ class StreamReader:
                     tokens += 1
                     continue
             if self._understand(chunk, t):
-                self._failure(payloads[index])
+                self._failure(payload)
             known = self.heard.response_id is not None
         if tokens:
-            self._tokens(tokens, t)
+            self._tokens(tokens, at)
 
     def end(self, *, clean: bool) -> None:
         """Nothing: an event without its blank line is dropped, as the standard says."""
@@ -271,15 +301,14 @@ class BodyReader:
         self._pieces: list[bytes] = []
         self._size = 0
 
-    def feed(self, data: bytes, t: float, pieces: Sequence[bytes] = ()) -> None:
-        del pieces  # a body is read as a whole
-        self._size += len(data)
-        self.last_progress_t = t
+    def feed(self, pieces: Sequence[bytes], times: Sequence[float]) -> None:
+        self._size += sum(map(len, pieces))
+        self.last_progress_t = times[-1]
         if self._size > self._max_bytes:
             self.heard.garbage = f"a body longer than {self._max_bytes} bytes"
             self._pieces.clear()
         else:
-            self._pieces.append(data)
+            self._pieces += pieces
 
     def end(self, *, clean: bool) -> None:
         """Only a whole body is judged: what a broken connection left of one says nothing."""

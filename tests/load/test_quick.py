@@ -61,7 +61,7 @@ def body_of(rng: Random) -> list[bytes]:
 def heard(reads: Sequence[tuple[bytes, Sequence[bytes]]]) -> dict[str, Any]:
     reader = StreamReader()
     for data, pieces in reads:
-        reader.feed(data, 1.0, pieces)
+        reader.feed(pieces or [data], [1.0] * max(len(pieces), 1))
     return asdict(reader.heard) | {"gaps": reader.gaps().count, "last": reader.last_progress_t}
 
 
@@ -82,6 +82,23 @@ def test_a_body_means_the_same_however_it_is_read(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
+def test_each_piece_keeps_the_time_at_which_it_came_in_however_many_are_read_at_once(seed: int) -> None:
+    rng = Random(seed)
+    for _ in range(60):
+        events = body_of(rng)
+        times = [float(t) for t in sorted(rng.choices(range(6), k=len(events)))]
+        readers = StreamReader(), StreamReader()
+        for event, t in zip(events, times, strict=True):
+            readers[0].feed([event], [t])
+        cuts = [0, *sorted(rng.sample(range(len(events)), min(2, len(events)))), len(events)]
+        for start, end in pairwise(cuts):
+            if start < end:
+                readers[1].feed(events[start:end], times[start:end])
+        one, several = ((each.heard, each.gaps(), each.first_token_t, each.last_token_t) for each in readers)
+        assert one == several, (events, times)
+
+
+@pytest.mark.parametrize("seed", range(20))
 def test_chunks_are_the_same_however_they_arrive(seed: int) -> None:
     rng = Random(seed)
     for _ in range(60):
@@ -98,10 +115,30 @@ def test_chunks_are_the_same_however_they_arrive(seed: int) -> None:
         assert found[0] == found[1], sent
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_arrivals_are_read_in_one_go_only_where_each_is_one_whole_chunk(seed: int) -> None:
+    rng = Random(seed)
+    for _ in range(60):
+        bodies = [rng.choice((b"a" * rng.randint(1, 40), b"x\r\ny", b"\r\n", b"3\r\nabc\r\n")) for _ in range(4)]
+        arrivals = [b"%x\r\n%s\r\n" % (len(each), each) for each in bodies]
+        moved = rng.random() < 0.5
+        if moved:  # a border between two of them
+            at, cut = rng.randrange(3), rng.randint(1, 3)
+            arrivals[at], arrivals[at + 1] = arrivals[at] + arrivals[at + 1][:cut], arrivals[at + 1][cut:]
+        one, several = ResponseParser(), ResponseParser()
+        for parser in (one, several):
+            parser.feed(HEAD + b"".join(b"%x\r\n%s\r\n" % (n, b"a" * n) for n in range(1, 41)))
+        pieces = several.one_chunk_each(arrivals)
+        apart = [one.feed(each) for each in arrivals]
+        assert pieces is None or [[piece] for piece in pieces] == apart, arrivals
+        assert pieces is not None or moved or any(b"\r\n" in each for each in bodies), arrivals
+        assert pieces is not None or [several.feed(each) for each in arrivals] == apart, "nothing was read"
+
+
 def test_tokens_of_one_read_have_no_gap_between_them() -> None:
     reader = StreamReader()
-    reader.feed(TOKEN * 3, 1.0, [TOKEN] * 3)
-    reader.feed(TOKEN * 4, 1.5, [TOKEN] * 4)
+    reader.feed([TOKEN] * 3, [1.0] * 3)
+    reader.feed([TOKEN] * 4, [1.5] * 4)
     gaps = reader.gaps()
     assert (gaps.count, gaps.sum_s, gaps.max_s) == (6, 0.5, 0.5)
     assert sorted(gaps.sketch.values()) == [1, 5]

@@ -49,7 +49,7 @@ def replay(pieces: Iterable[tuple[float, bytes]], *, streamed: bool, ending: str
         if streamed and not settled and t - (reader.last_progress_t or 0.0) > PROGRESS_S:
             return _judged(parser, reader, streamed=streamed, end="progress")
         if body:
-            reader.feed(body, t)
+            reader.feed([body], [t])
         last_t = t
     assert reader is not None
     assert last_t < (TOTAL_STREAM_S if streamed else TOTAL_PLAIN_S)

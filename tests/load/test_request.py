@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import threading
 import time
@@ -264,6 +265,56 @@ async def test_a_flood_is_read_no_faster_than_it_is_understood(recorded: Recorde
         size = sum([len(data) async for data in response.aiter_raw()])
         await response.aclose()
     assert size > 40 * 500_000
+
+
+async def test_what_waits_to_be_read_is_read_before_a_deadline_strikes(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(client: Client) -> None:
+        await client.send(HEAD + token())
+        for _ in range(8):
+            await asyncio.sleep(0.25)
+            await client.send(token("slow and steady"))
+        await client.send(FINISH + DONE + END)
+
+    monkeypatch.setattr("rig.load.transport.HELD_S", 60.0)
+    ended = await ask(recorded, script, limits=replace(LIMITS, progress_s=1.2, total_s=30.0))
+    assert (ended.outcome, ended.tokens, ended.gaps.count) == ("completed", 9, 8)
+    assert 0.2 < ended.gaps.sum_s / 8 < 0.6, "each has the time at which it came"
+
+
+async def test_an_outcome_that_waits_to_be_read_is_seen_soon(recorded: Recorded) -> None:
+    async def script(client: Client) -> None:
+        await client.send(HEAD + token())
+        await asyncio.sleep(0.05)
+        await client.send(FINISH)
+        await client.gone()
+
+    ended = await ask(recorded, script, limits=Limits(3.0, progress_s=30.0, total_s=30.0, end_s=0.2))
+    assert (ended.outcome, ended.unclean_end) == ("completed", "did not end after the finish reason")
+    assert ended.t - ended.started_t < 10.0, "long before the deadlines, which are all there would be without"
+
+
+async def test_a_request_leaves_nothing_to_the_garbage_collector(recorded: Recorded) -> None:
+    async def script(client: Client) -> None:
+        await client.send(SOUND)
+
+    async with serving(script) as server:
+        transport = LoadTransport(recorded.journal.now)
+        await perform(call(server.url), transport, recorded.journal)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(5):
+                await perform(call(server.url), transport, recorded.journal)
+            gc.set_debug(gc.DEBUG_SAVEALL)
+            gc.collect()
+            left = [one for one in gc.garbage if isinstance(one, Exchange)]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+    assert left == []
 
 
 async def test_a_cancelled_request_has_a_start_and_no_end(recorded: Recorded) -> None:

@@ -32,7 +32,7 @@ def data(value: object) -> bytes:
 )
 def test_tokens_are_deltas_that_bear_content(delta: dict[str, Any], tokens: int) -> None:
     reader = StreamReader()
-    reader.feed(event(delta), 1.5)
+    reader.feed([event(delta)], [1.5])
     assert (reader.heard.tokens, reader.heard.blanks) == (tokens, 1 - tokens)
     assert reader.last_progress_t == reader.first_token_t == (1.5 if tokens else None)
 
@@ -40,9 +40,9 @@ def test_tokens_are_deltas_that_bear_content(delta: dict[str, Any], tokens: int)
 def test_gaps_between_tokens() -> None:
     reader = StreamReader()
     for t in (1.0, 1.1, 1.3):
-        reader.feed(event({"content": "a"}), t)
-    reader.feed(event({"content": ""}), 5.0)
-    reader.feed(event({"content": "a"}) * 2, 6.3)
+        reader.feed([event({"content": "a"})], [t])
+    reader.feed([event({"content": ""})], [5.0])
+    reader.feed([event({"content": "a"}) * 2], [6.3])
     gaps = reader.gaps()
     assert (gaps.count, round(gaps.sum_s, 6), round(gaps.max_s, 6)) == (4, 5.3, 5.0)
     sketch = GapSketch()
@@ -73,7 +73,7 @@ def test_only_tokens_and_an_advancing_prefill_are_progress() -> None:
         (b'data: {"usage":{"completion_tokens":1}}\n\n', 9.0),
     ]
     for t, (sent, progress_t) in enumerate(steps, start=1):
-        reader.feed(sent, float(t))
+        reader.feed([sent], [float(t)])
         assert reader.last_progress_t == progress_t, sent
 
 
@@ -105,14 +105,14 @@ def test_only_tokens_and_an_advancing_prefill_are_progress() -> None:
 )
 def test_what_decides(sent: bytes, finish: str | None, error: bool, garbage: bool) -> None:  # noqa: FBT001 (parameters of the test)
     reader = StreamReader()
-    reader.feed(sent, 1.0)
+    reader.feed([sent], [1.0])
     heard = reader.heard
     assert (heard.finish_reason, heard.error is not None, heard.garbage is not None) == (finish, error, garbage)
 
 
 def test_usage_and_id_are_kept() -> None:
     reader = StreamReader()
-    reader.feed(event({"content": "a"}) + data({"choices": [], "usage": {"completion_tokens": 4}}), 1.0)
+    reader.feed([event({"content": "a"}) + data({"choices": [], "usage": {"completion_tokens": 4}})], [1.0])
     assert (reader.heard.response_id, reader.heard.usage_tokens) == ("x", 4)
 
 
@@ -140,7 +140,7 @@ def test_whole_answers(body: bytes, finish: str | None, error: bool, garbage: bo
     for step in (1, 1000):
         reader = BodyReader()
         for at in range(0, len(body), step):
-            reader.feed(body[at : at + step], 2.0)
+            reader.feed([body[at : at + step]], [2.0])
         reader.end(clean=True)
         heard = reader.heard
         assert (heard.finish_reason, heard.error is not None, heard.garbage is not None) == (finish, error, garbage)
@@ -149,7 +149,7 @@ def test_whole_answers(body: bytes, finish: str | None, error: bool, garbage: bo
 
 def test_half_a_body_of_a_broken_connection_is_not_parsed() -> None:
     reader = BodyReader()
-    reader.feed(b'{"choices":[', 2.0)
+    reader.feed([b'{"choices":['], [2.0])
     reader.end(clean=False)
     assert reader.heard.garbage is None
 
@@ -157,7 +157,7 @@ def test_half_a_body_of_a_broken_connection_is_not_parsed() -> None:
 def test_a_body_is_bounded() -> None:
     reader = BodyReader(max_bytes=100)
     for _ in range(50):
-        reader.feed(b"x" * 10, 1.0)
+        reader.feed([b"x" * 10], [1.0])
     reader.end(clean=True)
     assert reader.heard.garbage == "a body longer than 100 bytes"
 
