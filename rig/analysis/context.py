@@ -39,6 +39,12 @@ class Context:
         """A record of a request was written then; all others are fed."""
         self.now_t = max(self.now_t, t)
 
+    def forget(self, before_t: float) -> None:
+        """Let go of faults and windows that were over by then."""
+        for number in self.faults.forget(before_t):
+            self.unwedged.pop(number, None)
+        self.windows.forget(before_t)
+
     def feed(self, record: AnyRecord) -> None:
         self.pass_to(record.t)
         if isinstance(record, Served):  # one for most requests

@@ -143,6 +143,17 @@ class FaultLog:
         self._endless.discard(fault.number)
         self._longest_s = max(self._longest_s, end_t - fault.struck_t + fault.struck_error_s)
 
+    def forget(self, before_t: float) -> list[int]:
+        """Let go of the faults that were over by then; their numbers."""
+        over = [number for number, fault in self.by_number.items() if _over_t(fault) < before_t]
+        for number in over:
+            fault = self.by_number.pop(number)
+            if number in self._placed:
+                self._placed.discard(number)
+                at = self.struck.index(fault)
+                del self.struck[at], self.strikes[at]
+        return over
+
     def all(self) -> list[Fault]:
         return [self.by_number[number] for number in sorted(self.by_number)]
 
@@ -179,6 +190,11 @@ def strike_of(fault: Fault) -> float:
     if fault.struck_t is None:
         raise ValueError(f"fault {fault.number} did not strike")
     return fault.struck_t
+
+
+def _over_t(fault: Fault) -> float:
+    """When it was no longer in force and nothing more came of it."""
+    return math.inf if fault.closed_t is None else max(fault.closed_t, in_force(fault).to_t)
 
 
 def in_force(fault: Fault) -> Window:

@@ -21,10 +21,13 @@ _LOOKS: Final = 30  # in the time of `sustained`, at most
 class RecoveryTracker:
     """Feed it every record in order. `recovered` decides live; `finish` gives what can be known at the end.
 
-    Memory: the attempts since the oldest fault whose outcome is not settled, that is a few minutes of them.
+    Memory: the attempts since the oldest fault whose outcome is not settled, that is a few minutes of them; and every
+    fault with its recoveries, unless it is `live`: then nothing is kept of what `recovered` can no longer be asked for,
+    and `recoveries` stays empty. The report of the run reads them from the journal.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, live: bool = False) -> None:
+        self._live = live
         self.settings = settings
         self.context = Context(settings)
         self.pairing = Pairing()
@@ -167,9 +170,9 @@ class RecoveryTracker:
             if ended or (ready and model not in waiting):
                 until_t = self.context.now_t if next_t is None else next_t
                 attempts = list(self._attempts[model])
-                self.recoveries.append(
-                    decide(fault, model, attempts, self.context, entries=self._entries, until_t=until_t)
-                )
+                recovery = decide(fault, model, attempts, self.context, entries=self._entries, until_t=until_t)
+                if not self._live:
+                    self.recoveries.append(recovery)
             else:
                 waiting.add(model)
                 kept.append((fault, model))
@@ -182,3 +185,5 @@ class RecoveryTracker:
             while attempts and attempts[0].ended_t < before_t:
                 attempts.popleft()
         self.context.sightings.forget(before_t)
+        if self._live:
+            self.context.forget(min(before_t, self.context.now_t - 2 * self.settings.settle_s))

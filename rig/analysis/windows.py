@@ -75,6 +75,11 @@ class Rejoins:
         """By node, in the order of the restarts."""
         return {node: list(windows) for node, windows in self._windows.items()}
 
+    def forget(self, before_t: float) -> None:
+        """Let go of what was over by then, but for the last of each node."""
+        for node, windows in self._windows.items():
+            self._windows[node] = [each for each in windows[:-1] if each.to_t >= before_t] + windows[-1:]
+
     def between(self, from_t: float, to_t: float) -> Iterator[Window]:
         """Those of any node that meet this time."""
         for windows in self._windows.values():
@@ -118,6 +123,12 @@ class Windows:
         self._unwedged.setdefault(record.node, []).append(Window(record.started_t, record.ended_t))
         self.rejoins.stopped(record.node, record.started_t)
         self.rejoins.restarted(record.node, record.ended_t)
+
+    def forget(self, before_t: float) -> None:
+        """Let go of what was over by then."""
+        self.rejoins.forget(before_t)
+        for node, windows in self._unwedged.items():
+            self._unwedged[node] = [each for each in windows if each.to_t >= before_t]
 
     def own_node(self, attempt: Attempt) -> bool:
         """Whether this request's entry node was faulted while it mattered to the request."""

@@ -87,7 +87,7 @@ class SoakRun:
             connect_s=settings.workload.deadlines.connect,
             grace_s=paced_grace_s(settings.pace),
         )
-        self.tracker = RecoveryTracker(settings_of(info))
+        self.tracker = RecoveryTracker(settings_of(info), live=True)
         self.successes = Successes(settings.models)
         self.recovering = Recovering(
             tracker=self.tracker,
