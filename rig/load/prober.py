@@ -1,8 +1,12 @@
 """The prober: one-token requests to every model through every entry node in turn, apart from the load.
 
 Probes are load too: a model gets one at every interval (`fast_s` while a fault or its recovery is in force, else
-`slow_s`), and at most one is outstanding per model and node. A probe is never given up before `limit_s`, which must be
-well above the latency of the loaded cluster; while all nodes of a model have one outstanding, none is sent.
+`slow_s`), through a node whose last one has ended. A probe is never given up before `limit_s`, which must be well above
+the latency of the loaded cluster. But one that hangs must not hide for so long that the others would be served (what
+waits at an instance that is gone says nothing of the new one): the next one goes beside it when it has waited for
+`patience_s`, the third after twice that, and so on, until `MOST_WAITING` wait. So few hang, and the gap between tries stays
+in proportion to the outage. Nothing sent before a heal, or before a model had a new instance, holds back what
+comes after: time to serve is that of a request *started* after the heal.
 
 No node gets more than `node_per_s`, whatever the others do: when one stands still its share is not put upon the rest.
 A turn that this leaves out shows as a longer gap between attempts, which is what the report gives as the resolution.
@@ -15,8 +19,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
-from collections.abc import Mapping
-from typing import Final
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Final, TypeAlias
 
 from rig.journal.write import Journal
 from rig.load.deadlines import GRACE_S, Limits
@@ -25,6 +30,9 @@ from rig.load.request import Call, perform
 from rig.load.tasks import first_error
 from rig.load.transport import LoadTransport
 
+MOST_WAITING: Final = 5
+_Way: TypeAlias = tuple[str, str]
+"""Model and entry node."""
 _AT_ONCE: Final = 2.0
 
 
@@ -58,6 +66,7 @@ class Prober:
         slow_s: float = 10.0,
         node_per_s: float = math.inf,
         limit_s: float = 60.0,
+        patience_s: float = 3.0,
         connect_s: float = 3.0,
         grace_s: float = GRACE_S,
     ) -> None:
@@ -70,7 +79,9 @@ class Prober:
         self._limits = Limits(min(connect_s, limit_s), progress_s=limit_s, total_s=limit_s, end_s=grace_s)
         self._transport = LoadTransport(journal.now)
         self._numbers = itertools.count(1)
-        self._outstanding: set[tuple[str, str]] = set()
+        self._patience_s = patience_s
+        self._newest: dict[_Way, tuple[str, float]] = {}  # the last probe and when it was sent, while it is outstanding
+        self._waiting: Counter[_Way] = Counter()
         self._allowances = {name: Allowance(node_per_s) for name in entries}
         self._fast = False
         self._wake = asyncio.Event()
@@ -88,7 +99,21 @@ class Prober:
 
     @property
     def outstanding(self) -> int:
-        return len(self._outstanding)
+        """How many probes have been sent and have not ended."""
+        return self._waiting.total()
+
+    def renew(self, models: Collection[str] | None = None) -> None:
+        """Something else may serve now: probe these models (all, if None) at once, whatever is still outstanding."""
+        for way in [way for way in self._newest if models is None or way[0] in models]:
+            del self._newest[way]
+        self._wake.set()
+
+    def _may_send(self, way: _Way) -> bool:
+        """Whether nothing outstanding holds back a new one."""
+        waiting, newest = self._waiting[way], self._newest.get(way)
+        if waiting >= MOST_WAITING:
+            return False
+        return newest is None or self._journal.now() >= newest[1] + self._patience_s * 2 ** (waiting - 1)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Return when every probe has ended after `stop` was set. Raises what a probe raised (JournalError)."""
@@ -119,12 +144,12 @@ class Prober:
             pass
 
     def _probe(self, group: asyncio.TaskGroup, model: str) -> None:
-        """Send one through the first of its nodes that may get one and has none outstanding."""
+        """Send one through the first of its nodes that may get one and to which nothing outstanding holds it back."""
         nodes = self._nodes[model]
         for name in nodes:
-            if (model, name) in self._outstanding or not self._allowances[name].take(self._journal.now()):
+            way, now = (model, name), self._journal.now()
+            if not self._may_send(way) or not self._allowances[name].take(now):
                 continue
-            self._outstanding.add((model, name))
             for order, one in ((self._models, model), (nodes, name)):
                 order.remove(one)
                 order.append(one)
@@ -140,8 +165,10 @@ class Prober:
                 prompt_tokens=4,
                 max_tokens=1,
                 limits=self._limits,
-                planned_t=self._journal.now(),
+                planned_t=now,
             )
+            self._newest[way] = call.id, now
+            self._waiting[way] += 1
             group.create_task(self._send(call))
             return
 
@@ -149,4 +176,7 @@ class Prober:
         try:
             await perform(call, self._transport, self._journal)
         finally:
-            self._outstanding.discard((call.model, call.entry))
+            way = call.model, call.entry
+            self._waiting[way] -= 1
+            if way in self._newest and self._newest[way][0] == call.id:
+                del self._newest[way]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 from rig.analysis.recovery import RecoveryTracker
-from rig.journal.records import AnyRecord, FaultChanged
+from rig.journal.records import AnyRecord, FaultChanged, ViewChanged
 from rig.journal.write import Journal
 from rig.load.prober import Prober
 from rig.observe.observer import Observer
+from rig.observe.views import Instances
 from rig.soak.successes import Successes
 from rig.soak.unwedging import Unwedger, wedged_nodes
 
@@ -28,8 +29,8 @@ _UNDERWAY: Final = frozenset({"leased", "struck", "holding", "healed"})
 class Recovering:
     """`await recovering(fault)` is what the injector waits for between faults.
 
-    Also a listener of the journal: probes are quick from a fault's lease to its recovery. `in_force` is the number of
-    the fault whose recovery is awaited.
+    Also a listener of the journal: probes are quick from a fault's lease to its recovery, and begin anew at its heal
+    and where an instance appears. `in_force` is the number of the fault whose recovery is awaited.
     """
 
     tracker: RecoveryTracker
@@ -41,15 +42,29 @@ class Recovering:
     nodes: list[str]
     in_force: int | None = None
     _heal_t: dict[int, float] = field(default_factory=dict[int, float])
+    _listed: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])  # instances, by node
 
     def apply(self, record: AnyRecord) -> None:
-        if not isinstance(record, FaultChanged):
-            return
+        if isinstance(record, FaultChanged):
+            self._changed(record)
+        elif isinstance(record, ViewChanged) and record.facet == "instances":
+            self._listing(record.node, cast("Instances", record.value or {}))
+
+    def _listing(self, node: str, instances: Instances) -> None:
+        known = frozenset[str]().union(*self._listed.values())
+        self._listed[node] = frozenset(instances)
+        of = [instance["model"] for name, instance in instances.items() if name not in known]
+        if new := {model for model in of if model is not None}:
+            self.prober.renew(new)
+
+    def _changed(self, record: FaultChanged) -> None:
         if record.state in _UNDERWAY:
             self.in_force = record.fault
             self.hurry(fast=True)
             if record.state in ("struck", "healed"):
                 self._heal_t[record.fault] = record.at_t
+            if record.state == "healed" or (record.state == "struck" and record.fault_kind == "runner-kill"):
+                self.prober.renew()  # from this moment on its time to serve counts
         elif record.state != "planned":
             self._over(record.fault)
 

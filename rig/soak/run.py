@@ -84,6 +84,7 @@ class SoakRun:
             slow_s=settings.probe_slow_s,
             node_per_s=settings.probes_per_node_s,
             limit_s=settings.probe_limit_s,
+            patience_s=settings.probe_patience_s,
             connect_s=settings.workload.deadlines.connect,
             grace_s=paced_grace_s(settings.pace),
         )

@@ -20,6 +20,7 @@ _PROBES_PER_NODE_S: Final = 3.0
 them. With two models and three nodes every probe of a 250 ms interval fits; on two nodes it is 333 ms."""
 _PROBE_SLOW_S: Final = 10.0
 _PROBE_LIMIT_S: Final = 90.0
+_PROBE_PATIENCE_S: Final = 3.0  # well above the loaded latency of one token
 _POLL_S: Final = 1.1  # 4.3 polls a second and node, and slow probes beside them
 _SPARING_S: Final = 3.0
 _SETUP_LIMIT_S: Final = 900.0  # a large model may have to be read from disk on every node
@@ -72,6 +73,11 @@ class SoakSettings:
     def probe_limit_s(self) -> float:
         """No probe is given up before this; its floor is not paced, since a busy machine is not faster."""
         return max(self.pace.scale(_PROBE_LIMIT_S), 10.0)
+
+    @property
+    def probe_patience_s(self) -> float:
+        """After which a probe that hangs no longer keeps back the next; floored likewise."""
+        return max(self.pace.scale(_PROBE_PATIENCE_S), 0.3)
 
     @property
     def setup_limit_s(self) -> float:

@@ -9,7 +9,7 @@ import pytest
 
 from rig.errors import JournalError
 from rig.journal.records import RequestEnded, RequestStarted
-from rig.load.prober import Allowance, Prober
+from rig.load.prober import MOST_WAITING, Allowance, Prober
 from tests.load.conftest import Recorded
 from tests.load.servers import HEAD, SOUND, Client, serving, sound, token, until
 
@@ -128,6 +128,71 @@ async def test_nothing_is_sent_while_every_node_has_one_outstanding(recorded: Re
         assert len(starts(recorded)) == 1
         go_on.set()
         await until(lambda: len(ends(recorded)) >= 3)
+        stop.set()
+        await running
+
+
+async def test_one_that_hangs_holds_the_next_back_for_a_while_each_time_twice_as_long(recorded: Recorded) -> None:
+    stop = asyncio.Event()
+    async with serving(silent) as one:
+        prober = Prober(["m"], {"one": one.url}, recorded.journal, fast_s=0.02, slow_s=60, limit_s=4.0, patience_s=0.1)
+        prober.fast = True
+        running = asyncio.create_task(prober.run(stop))
+        await until(lambda: prober.outstanding == MOST_WAITING)
+        sent = [start.t for start in starts(recorded)]
+        await asyncio.sleep(0.3)
+        assert len(starts(recorded)) == MOST_WAITING, "and no more"
+        stop.set()
+        await running
+    gaps = [later - earlier for earlier, later in pairwise(sent)]
+    assert all(gap >= 0.1 * 2**number for number, gap in enumerate(gaps)), gaps
+    assert sent[-1] - sent[0] < 3.5, "before the first is given up"
+
+
+async def test_what_was_sent_before_a_heal_does_not_hold_back_what_comes_after(recorded: Recorded) -> None:
+    stop = asyncio.Event()
+    async with serving(silent) as one:
+        prober = Prober(["m", "n"], {"one": one.url}, recorded.journal, fast_s=60, slow_s=60, limit_s=4.0)
+        running = asyncio.create_task(prober.run(stop))
+        await until(lambda: prober.outstanding == 2)
+        prober.renew(["n"])
+        await until(lambda: prober.outstanding == 3)
+        prober.renew()
+        await until(lambda: prober.outstanding == 5)
+        assert Counter(start.model for start in starts(recorded)) == {"m": 2, "n": 3}
+        for _ in range(2 * MOST_WAITING):
+            prober.renew()
+            await asyncio.sleep(0.02)
+        assert prober.outstanding == 2 * MOST_WAITING, "and no more"
+        stop.set()
+        await running
+    assert prober.outstanding == 0
+
+
+async def test_the_end_of_an_old_probe_lets_no_second_new_one_through(recorded: Recorded) -> None:
+    stop, first_may_end = asyncio.Event(), asyncio.Event()
+    seen = 0
+
+    async def first_then_silent(client: Client) -> None:
+        nonlocal seen
+        seen += 1
+        if seen > 1:
+            await silent(client)
+        else:
+            await first_may_end.wait()
+            await client.send(SOUND)
+
+    async with serving(first_then_silent) as one:
+        prober = Prober(["m"], {"one": one.url}, recorded.journal, fast_s=0.02, slow_s=60, limit_s=2.0)
+        running = asyncio.create_task(prober.run(stop))
+        await until(lambda: seen == 1)
+        prober.renew()
+        await until(lambda: seen == 2)
+        prober.fast = True
+        first_may_end.set()
+        await until(lambda: len(ends(recorded)) == 1)
+        await asyncio.sleep(0.1)
+        assert len(starts(recorded)) == 2, "the second is still outstanding"
         stop.set()
         await running
 
