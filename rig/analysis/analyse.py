@@ -25,6 +25,7 @@ from rig.journal.records import (
     ActivityDied,
     AnyRecord,
     Finding,
+    HeldBack,
     PhaseStarted,
     Redeployed,
     RequestEnded,
@@ -52,6 +53,7 @@ class Analysis:
     kinds: list[KindRow]
     requests: Tally
     probes: Tally
+    held_back: HeldBack | None
     stalls: Stalls
     rejoins: dict[str, list[Window]]  # by node: from a restart until it had caught up
     orphans: int
@@ -77,7 +79,7 @@ class Analysis:
 
 
 _OF_ONE_REQUEST: Final = frozenset({RequestStarted, RequestEnded, Served})
-_SAYING: Final = frozenset({RunEnded, PhaseStarted, Redeployed, Unwedged, Finding, ActivityDied})
+_SAYING: Final = frozenset({RunEnded, PhaseStarted, HeldBack, Redeployed, Unwedged, Finding, ActivityDied})
 
 
 @dataclass
@@ -85,6 +87,7 @@ class _Said:
     """What records say outright."""
 
     ended: RunEnded | None = None
+    held_back: HeldBack | None = None
     phases: list[PhaseStarted] = field(default_factory=lambda: Firsts[PhaseStarted](MAX_LISTED))
     redeployed: list[Redeployed] = field(default_factory=lambda: Firsts[Redeployed](MAX_LISTED))
     unwedged: list[Unwedged] = field(default_factory=lambda: Firsts[Unwedged](MAX_LISTED))
@@ -98,6 +101,8 @@ class _Said:
         match record:
             case RunEnded():
                 self.ended = record
+            case HeldBack():
+                self.held_back = record
             case PhaseStarted():
                 self.phases.append(record)
             case Redeployed():
@@ -194,6 +199,7 @@ def analyse(
         kinds=kind_rows(settings.plan_kinds, faults, recoveries, requests.by_fault),
         requests=requests,
         probes=probes.finish(tracker.pairing),
+        held_back=said.held_back,
         stalls=context.stalls,
         rejoins=context.windows.rejoins.windows(),
         orphans=tracker.pairing.orphans,

@@ -71,7 +71,10 @@ _COUNTED: Final = tuple(field.name for field in fields(Counts))
 
 @dataclass(frozen=True, slots=True)
 class Objectives:
-    """Seconds; what is None is not asked for. TTFT and ITL are asked of streams alone."""
+    """Seconds; what is None is not asked for. TTFT and ITL are asked of streams alone, the others have none.
+
+    Goodput counts the requests that meet *all* objectives (DistServe, OSDI 2024; `vllm bench serve --goodput`).
+    """
 
     ttft_s: float | None = None
     itl_s: float | None = None
@@ -82,7 +85,7 @@ class Objectives:
         return (self.ttft_s, self.itl_s, self.e2el_s) != (None, None, None)
 
     def met(self, ttft_s: Floats, itl_s: Floats, e2el_s: Floats) -> NDArray[np.bool_]:
-        """Which requests met all of them; what is not known of one (NaN) is not asked of it."""
+        """Which requests met all of them; what one cannot have (NaN) is not asked of it."""
         met = np.ones(len(e2el_s), dtype=np.bool_)
         for limit_s, values in ((self.ttft_s, ttft_s), (self.itl_s, itl_s), (self.e2el_s, e2el_s)):
             if limit_s is not None:
@@ -133,7 +136,9 @@ class Timed:
 class Latencies:
     """TTFT and inter-token time of streams, end-to-end time of all, gaps between chunks; 2 % relative error.
 
-    `met` counts the completed ones that met every objective.
+    TTFT is first content - start, ITL (last - first content) / (output tokens - 1) of one request (what vLLM calls
+    TPOT), E2EL end - start. In an open loop the start is when the request was due, so that what a stalled target held
+    up is in the figures (coordinated omission: G. Tene, "How NOT to measure latency"). `met` counts the completed ones that met every objective.
     """
 
     ttft: LogSketch = field(default_factory=LogSketch)
@@ -163,7 +168,8 @@ class Latencies:
         self.e2el.add_all(e2el_s)
         self.ttft.add_all(ttft_s[~np.isnan(ttft_s)])
         self.itl.add_all(timed.itl_s[~np.isnan(timed.itl_s)])
-        self.met += int(objectives.met(ttft_s, timed.itl_s, e2el_s).sum())
+        begun_s = np.nan_to_num(ttft_s, nan=math.inf) if timed.streamed else ttft_s  # a stream without content has none
+        self.met += int(objectives.met(begun_s, timed.itl_s, e2el_s).sum())
 
     def take(self, other: Latencies) -> None:
         """Add all of another one."""

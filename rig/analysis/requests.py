@@ -69,6 +69,7 @@ class Tally:
     by_fault: defaultdict[int, FaultCounts] = field(default_factory=lambda: defaultdict(FaultCounts))
     latencies: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))  # by model
     latencies_by_entry: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
+    latencies_by_streamed: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
     latencies_by_weather: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
     from_start: Latencies = field(default_factory=Latencies)  # of an open loop, whose other latencies are from when due
     late: LogSketch = field(default_factory=LogSketch)  # of an open loop: how long after it was due each was sent

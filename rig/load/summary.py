@@ -8,6 +8,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from rig.journal.records import HeldBack
 from rig.load.tally import Spread, Tally
 
 _NAMES = {
@@ -26,6 +27,8 @@ def summary(tally: Tally, *, url: str, model: str, journal: str | None) -> dict[
     """Durations in seconds. `requests` sums up: started = completed + error + lost + void + unfinished.
 
     void, exposed and own_node are 0: without faults and an inventory there is nothing that could make a request one.
+    `held_back` is null where an open loop never had as many in flight as it may; what it counts as `unsent` was due and
+    is in no other count.
     """
     duration_s = _duration_s(tally)
     return {
@@ -41,6 +44,7 @@ def summary(tally: Tally, *, url: str, model: str, journal: str | None) -> dict[
             "exposed": 0,
             "own_node": 0,
         },
+        "held_back": None if tally.held_back is None else _held_back(tally.held_back),
         "lost_how": dict(tally.lost_how),
         "unclean_end": tally.unclean_end,
         "damaged": tally.damaged,
@@ -63,6 +67,10 @@ def summary_tables(tally: Tally, *, url: str, model: str) -> list[Table]:
     return tables
 
 
+def _held_back(held: HeldBack) -> dict[str, Any]:
+    return {name: getattr(held, name) for name in ("bound", "held", "longest_s", "unsent")}
+
+
 def _outcomes(tally: Tally, title: str) -> Table:
     table = Table(title=Text(title), title_justify="left")
     table.add_column("requests")
@@ -77,6 +85,8 @@ def _outcomes(tally: Tally, title: str) -> Table:
         **{f"  {how}": count for how, count in tally.lost_how.items()},
         "unfinished": tally.unfinished,
     }
+    if tally.held_back is not None:
+        rows |= {"due and never sent": tally.held_back.unsent, "waited for a place in flight": tally.held_back.held}
     for name, count in rows.items():
         table.add_row(name, str(count))
     return table

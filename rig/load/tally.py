@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from rig.journal.records import AnyRecord, How, RequestEnded, RequestStarted
+from rig.journal.records import AnyRecord, HeldBack, How, RequestEnded, RequestStarted
 from rig.load.sketch import GapSketch, LogSketch
 
 EXAMPLES: Final = 5
@@ -60,6 +60,7 @@ class Tally:
         self._source = source
         self._in_flight: set[str] = set()
         self.started = self.completed = self.error = self.lost = 0
+        self.held_back: HeldBack | None = None
         self.lost_how: dict[How, int] = {"hung": 0, "overdue": 0, "truncated": 0, "empty": 0}
         self.unclean_end = self.damaged = self.tokens = 0
         self.reasons: Counter[str] = Counter()
@@ -89,6 +90,8 @@ class Tally:
         elif isinstance(record, RequestEnded) and record.id in self._in_flight:
             self._in_flight.discard(record.id)
             self._end(record, self._planned.pop(record.id))
+        elif isinstance(record, HeldBack):
+            self.held_back = record
 
     def _end(self, record: RequestEnded, planned_t: float) -> None:
         self.first_t = record.started_t if self.first_t is None else min(self.first_t, record.started_t)
@@ -124,7 +127,8 @@ class Tally:
             return
         self.ttft.add(record.first_token_t - record.started_t)
         self.ttft_due.add(record.first_token_t - planned_t)
-        if record.tokens > 1:
-            self.itl.add((record.last_token_t - record.first_token_t) / (record.tokens - 1))
+        tokens = record.usage_tokens or record.tokens
+        if tokens > 1:
+            self.itl.add((record.last_token_t - record.first_token_t) / (tokens - 1))
         self.gap.sketch.merge(record.gaps.sketch)
         self.gap.top(record.gaps.max_s)

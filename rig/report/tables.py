@@ -56,6 +56,10 @@ def requests(analysis: Analysis) -> Table:
     note = f"Lost: {how}. Without the rig's own deadlines: {total.lost_without_deadlines}. "
     note += f"Calm weather: {analysis.requests.calm.started} requests, {analysis.requests.calm.error} errors, "
     note += f"{analysis.requests.calm.lost} lost."
+    held = analysis.held_back
+    if held is not None:
+        note += f" With {held.bound} in flight, {held.held} had to wait for a place, at most {seconds(held.longest_s)}; "
+        note += f"{held.unsent} more were due and never sent, and are in no count."
     return Table("Requests", columns, (row,), note)
 
 
@@ -172,14 +176,19 @@ def goodput(analysis: Analysis) -> Table | None:
         return None
     limits = (("TTFT", wanted.ttft_s), ("ITL", wanted.itl_s), ("E2EL", wanted.e2el_s))
     said = ", ".join(f"{name} ≤ {milliseconds(limit)}" for name, limit in limits if limit is not None)
-    groups = {"all": result.all_latencies(), **result.latencies, **result.latencies_by_weather}
+    groups = {"all": result.all_latencies(), **result.latencies}
+    groups |= {f"through {name}": values for name, values in sorted(result.latencies_by_entry.items())}
+    groups |= {**result.latencies_by_streamed, **result.latencies_by_weather}
     rows = tuple(
         (name, f"{values.met}", percent(values.met / (values.good + values.failed)))
         for name, values in groups.items()
         if _any(values)
     )
     per_s = "" if found.per_s is None else f" {found.per_s:.2f} requests/s."
-    return Table("Goodput", ("requests", "met", "share"), rows, f"Met: {said}.{per_s}")
+    return Table("Goodput", ("requests", "met", "share"), rows, f"Met: {said}.{per_s}{_STREAMS_ALONE}")
+
+
+_STREAMS_ALONE: Final = " What is not streamed has no TTFT and no ITL to meet."
 
 
 def _latency_cells(values: Latencies) -> list[str]:
