@@ -138,7 +138,8 @@ class Latencies:
 
     TTFT is first content - start, ITL (last - first content) / (output tokens - 1) of one request (what vLLM calls
     TPOT), E2EL end - start. In an open loop the start is when the request was due, so that what a stalled target held
-    up is in the figures (coordinated omission: G. Tene, "How NOT to measure latency"). `met` counts the completed ones that met every objective.
+    up is in the figures (coordinated omission: G. Tene, "How NOT to measure latency"). `met` counts the completed ones
+    that met every objective.
     """
 
     ttft: LogSketch = field(default_factory=LogSketch)
@@ -168,7 +169,8 @@ class Latencies:
         self.e2el.add_all(e2el_s)
         self.ttft.add_all(ttft_s[~np.isnan(ttft_s)])
         self.itl.add_all(timed.itl_s[~np.isnan(timed.itl_s)])
-        begun_s = np.nan_to_num(ttft_s, nan=math.inf) if timed.streamed else ttft_s  # a stream without content has none
+        # a stream that brought no content has not met its TTFT
+        begun_s = np.nan_to_num(ttft_s, nan=math.inf) if timed.streamed else ttft_s
         self.met += int(objectives.met(begun_s, timed.itl_s, e2el_s).sum())
 
     def take(self, other: Latencies) -> None:

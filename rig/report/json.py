@@ -9,6 +9,7 @@ import msgspec
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.counts import PERCENTILES, Counts, Latencies
+from rig.analysis.during import Times
 from rig.analysis.faults import Fault
 from rig.analysis.requests import FaultCounts
 from rig.analysis.verdict import Verdict
@@ -39,6 +40,7 @@ def report_json(analysis: Analysis, verdict: Verdict) -> dict[str, Any]:
         "latency_by_entry": {name: _latency(values) for name, values in result.latencies_by_entry.items()},
         "latency_by_streamed": {name: _latency(values) for name, values in result.latencies_by_streamed.items()},
         "latency_by_weather": {name: _latency(values) for name, values in result.latencies_by_weather.items()},
+        "latency_by_fault": {kind: _during(times) for kind, times in analysis.during.items()},
         "latency_from_start": _latency(result.from_start) if analysis.settings.open_loop else None,
         "sent_late": _sent_late(analysis),
         "held_back": _held_back(analysis.held_back),
@@ -118,6 +120,10 @@ def _latency(values: Latencies) -> dict[str, Any]:
     found["chunk_gap"] = dict(zip(names, values.chunk_gap.quantiles(PERCENTILES), strict=True))
     found["chunk_gap"]["max_s"] = values.gap_max_s
     return found
+
+
+def _during(times: Times) -> dict[str, Any]:
+    return {"windows": times.windows, "length_s": times.length_s, **_latency(times.latencies)}
 
 
 def _sent_late(analysis: Analysis) -> dict[str, Any] | None:

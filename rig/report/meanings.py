@@ -19,6 +19,7 @@ TITLES: Final[dict[str, str]] = {
     "run": "The run",
     "lost_how": "How requests were lost",
     "latency": "Latencies",
+    "latency_during": "Latencies during faults",
     "quantiles": "Quantiles",
     "percentiles": "Percentiles",
     "chunk_gap": "Gaps between chunks",
@@ -35,6 +36,17 @@ TITLES: Final[dict[str, str]] = {
 }
 
 _WHERE: Final = "the node's name in the inventory"
+
+_LATENCY: Final[dict[str, str]] = {
+    "completed": "requests in the good figures",
+    "failed": "requests counted as infinite beside them",
+    "met": "completed ones that met every objective (all of them without objectives)",
+    "tokens": "of all answers",
+    "ttft": "to the first token, streams only",
+    "itl": "between tokens, the mean of each stream",
+    "e2el": "to the end of the answer",
+    "chunk_gap": "between chunks that bear tokens",
+}
 
 MEANINGS: Final[dict[str, dict[str, str]]] = {
     "report": {
@@ -54,6 +66,7 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
         "latency_by_entry": "by entry node",
         "latency_by_streamed": "`streamed` and `not streamed`",
         "latency_by_weather": "`calm` (no fault touched them) and `around faults` (all others)",
+        "latency_by_fault": "by kind of fault: of what was in flight from a strike to the model's sustained recovery",
         "latency_from_start": "of all, from when each was sent; null in a closed loop, whose others are from there too",
         "sent_late": "how long after it was due each request was sent; null in a closed loop",
         "held_back": "what an open loop sent late, or never, for want of a place in flight; null where nothing was",
@@ -119,15 +132,11 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
         "truncated": "a clean end without a finish reason or an error",
         "empty": "a clean end without a token",
     },
-    "latency": {
-        "completed": "requests in the good figures",
-        "failed": "requests counted as infinite beside them",
-        "met": "completed ones that met every objective (all of them without objectives)",
-        "tokens": "of all answers",
-        "ttft": "to the first token, streams only",
-        "itl": "between tokens, the mean of each stream",
-        "e2el": "to the end of the answer",
-        "chunk_gap": "between chunks that bear tokens",
+    "latency": _LATENCY,
+    "latency_during": {
+        "windows": "how many: one for each effective fault and model",
+        "length_s": "of all of them together",
+        **_LATENCY,
     },
     "quantiles": {
         "count": "how many good values",

@@ -58,7 +58,9 @@ def requests(analysis: Analysis) -> Table:
     note += f"{analysis.requests.calm.lost} lost."
     held = analysis.held_back
     if held is not None:
-        note += f" With {held.bound} in flight, {held.held} had to wait for a place, at most {seconds(held.longest_s)}; "
+        note += (
+            f" With {held.bound} in flight, {held.held} had to wait for a place, at most {seconds(held.longest_s)}; "
+        )
         note += f"{held.unsent} more were due and never sent, and are in no count."
     return Table("Requests", columns, (row,), note)
 
@@ -159,6 +161,33 @@ def latency(analysis: Analysis) -> Table:
         tuple((name, f"{values.good}", *_latency_cells(values)) for name, values in groups.items()),
         note,
     )
+
+
+def during(analysis: Analysis) -> Table | None:
+    """One row for each kind of fault that struck; None without any."""
+    if not analysis.during:
+        return None
+    asked = analysis.settings.objectives.any
+    columns = (
+        "fault", "windows", "together", "completed", "failed", *(("met",) if asked else ()),
+        *(f"{name} {share}" for name in ("TTFT", "ITL", "E2EL") for share in _SHARES),
+    )  # fmt: skip
+    rows = tuple(
+        (kind, f"{times.windows}", length(times.length_s), *_during_counts(times.latencies, asked=asked),
+         *_latency_cells(times.latencies))
+        for kind, times in analysis.during.items()
+    )  # fmt: skip
+    note = (
+        "Of requests in flight at some time from a strike to the sustained recovery of their model (unaffected: to the "
+    )
+    note += "heal). In brackets: with failures counted as infinite. The calm ones are above."
+    return Table("Latency during faults", columns, rows, note)
+
+
+def _during_counts(values: Latencies, *, asked: bool) -> list[str]:
+    ended = values.good + values.failed
+    met = [percent(values.met / ended) if ended else "-"]
+    return [f"{values.good}", f"{values.failed}", *(met if asked else [])]
 
 
 _SHARES: Final = tuple(f"p{share * 100:g}" for share in PERCENTILES)
@@ -263,7 +292,5 @@ def findings(analysis: Analysis) -> list[str]:
 
 def all_tables(analysis: Analysis, verdict: Verdict) -> list[Table]:
     tables = [summary(analysis), requests(analysis), faults(analysis), recovery(analysis), latency(analysis)]
-    good = goodput(analysis)
-    tables += [good] if good else []
-    listed = lost(analysis)
-    return [*tables, *([listed] if listed else []), checks(verdict)]
+    some = (during(analysis), goodput(analysis), lost(analysis))
+    return [*tables, *(table for table in some if table), checks(verdict)]

@@ -79,15 +79,17 @@ def call(command: Sequence[str], output: BinaryIO, limit_s: float) -> int:
     ended in 60 s. Then this process ends by the signal that it was told by.
     """
     until = time.monotonic() + limit_s
-    with Ending() as ending:
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT) as process:
-            while not _ended(process, _LOOK_S):
-                if ending.number is not None or time.monotonic() > until:
-                    process.terminate()
-                    if not _ended(process, _RIG_ENDS_S):
-                        process.kill()
-                    break
-            status = process.wait()
+    with (
+        Ending() as ending,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT) as process,
+    ):
+        while not _ended(process, _LOOK_S):
+            if ending.number is not None or time.monotonic() > until:
+                process.terminate()
+                if not _ended(process, _RIG_ENDS_S):
+                    process.kill()
+                break
+        status = process.wait()
     if ending.number is not None:
         signal.raise_signal(ending.number)
     if time.monotonic() > until:

@@ -1,4 +1,4 @@
-"""An open loop that meets its bound in flight, or a rig that stood still: nothing that was due is left out of the count."""
+"""An open loop that meets its bound in flight, or a rig that stood still: nothing that was due is left uncounted."""
 
 from __future__ import annotations
 

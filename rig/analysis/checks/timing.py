@@ -30,4 +30,10 @@ def load_on_time(analysis: Analysis) -> Answer:
     return Answer("pass", said)
 
 
-CHECKS = [Check("load-on-time", "an open loop is sent when it is due: p99 at most 5 ms late, and nothing left unsent", load_on_time)]
+CHECKS = [
+    Check(
+        "load-on-time",
+        "an open loop is sent when it is due: p99 at most 5 ms late, and nothing left unsent",
+        load_on_time,
+    )
+]
