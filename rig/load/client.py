@@ -134,7 +134,7 @@ class LoadDriver:
             unsent = 0
             for turn, wanted in enumerate(times):
                 planned_t = start_t + wanted.at_s
-                drawn = draw.next(wanted.prompt_tokens, wanted.output_tokens)
+                drawn = draw.next(wanted.prompt_tokens, wanted.output_tokens, wanted.blocks)
                 stopped = await pause(stop, planned_t - now())
                 if not stopped and self._all_sent():
                     break

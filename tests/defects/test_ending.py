@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 
 @contextmanager
-def playing(scratch: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def playing(scratch: Path, *arguments: str) -> Generator[subprocess.Popen[str]]:
     """The command with a scratch folder of its own, by which everything that it leaves can be told."""
     scratch.mkdir()
     process = subprocess.Popen(

@@ -37,7 +37,7 @@ def test_they_hold_what_the_tables_count(lossy_run: Path) -> None:
     assert faults["lost"].tolist() == [analysis.requests.by_fault[number].lost for number in faults["fault"]]
     assert int(faults["lost"].sum()) > 0
     kinds = {fault.number: fault.kind for fault in analysis.faults}
-    rows: list[tuple[str, str | None]] = list(zip(load["outcome"].tolist(), load["windows"].tolist(), strict=True))
+    rows: list[tuple[str, str]] = list(zip(load["outcome"].tolist(), load["windows"].fillna("").tolist(), strict=True))
     for kind, times in analysis.during.items():
         inside = [outcome for outcome, some in rows if some and kind in [kinds[int(one)] for one in some.split(",")]]
         good, failed = times.latencies.good, times.latencies.failed
