@@ -26,7 +26,7 @@ from rig.load.deadlines import GRACE_S, Limits
 from rig.load.draw import Draw, Drawn, entry_urls
 from rig.load.places import Places
 from rig.load.request import Call, perform
-from rig.load.tasks import first_error, pause
+from rig.load.tasks import first_error, pause, pause_until
 from rig.load.transport import LoadTransport
 
 _NOTICED_S: Final = 0.005  # what was due so shortly before a stop is noticed may have been due after it
@@ -135,7 +135,7 @@ class LoadDriver:
             for turn, wanted in enumerate(times):
                 planned_t = start_t + wanted.at_s
                 drawn = draw.next(wanted.prompt_tokens, wanted.output_tokens, wanted.blocks)
-                stopped = await pause(stop, planned_t - now())
+                stopped = await pause_until(stop, planned_t, now)
                 if not stopped and self._all_sent():
                     break
                 if stopped or not await places.take(stop):
