@@ -130,7 +130,7 @@ def _sent_late(analysis: Analysis) -> dict[str, Any] | None:
     """Of an open loop: how long after it was due each request was sent."""
     if not analysis.settings.open_loop:
         return None
-    late = analysis.requests.late.quantiles(PERCENTILES)
+    late = analysis.requests.late_quantiles(PERCENTILES)
     return {f"p{share * 100:g}_s": value for share, value in zip(PERCENTILES, late, strict=True)} | {
         "max_s": analysis.requests.late_max_s
     }

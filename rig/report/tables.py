@@ -153,7 +153,7 @@ def latency(analysis: Analysis) -> Table:
         groups |= {"all, from when sent": result.from_start}
     note = "In brackets: with failures counted as infinite. Sketched, ± 2 %."
     if analysis.settings.open_loop:
-        late = [milliseconds(value) for value in result.late.quantiles((0.5, 0.99))]
+        late = [milliseconds(value) for value in result.late_quantiles((0.5, 0.99))]
         note += f" From when each was due; sent {late[0]} later at p50, {late[1]} at p99."
     return Table(
         "Latency",

@@ -148,14 +148,16 @@ def test_without_objectives_there_is_no_goodput() -> None:
 def test_an_open_loop_counts_from_when_a_request_was_due_and_beside_it_from_its_start() -> None:
     tape = tape_of(arrivals=OPEN)
     for number in range(100):
-        arrival(tape, number, number, number + 0.5, number + 0.7)
+        arrival(tape, number, number, number + 0.51, number + 0.71)
     analysis = tape.analyse()
     result, latencies = analysis.requests, analysis.requests.latencies[A]
     assert latencies.e2el.quantile(0.5) == pytest.approx(0.7, rel=0.03)
     assert latencies.ttft.quantile(0.5) == pytest.approx(0.6, rel=0.03)
     assert result.from_start.e2el.quantile(0.5) == pytest.approx(0.2, rel=0.03)
     reported = report_json(analysis, verdict_of(analysis))
-    assert reported["sent_late"]["max_s"] == 0.5
+    assert reported["sent_late"]["max_s"] == reported["sent_late"]["p99_s"] == 0.51, (
+        "a sketch's p99 is not above the worst"
+    )
     assert reported["latency_from_start"]["e2el"]["good"]["p50_s"] == pytest.approx(0.2, rel=0.03)
 
 

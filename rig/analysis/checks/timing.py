@@ -17,7 +17,7 @@ def load_on_time(analysis: Analysis) -> Answer:
     if not analysis.settings.open_loop:
         return Answer("not-exercised", "a closed loop sends when the answer before has come")
     requests = analysis.requests
-    p99_s, held = requests.late.quantile(0.99), analysis.held_back
+    (p99_s,), held = requests.late_quantiles((0.99,)), analysis.held_back
     if p99_s is None:
         return Answer("not-exercised", "no request was sent")
     said = f"p99 {p99_s * 1000:.1f} ms, worst {requests.late_max_s * 1000:.1f} ms after it was due"
