@@ -100,7 +100,8 @@ class RequestCounter:
             key, judged = key_of(attempt.start), special.get(at)
             if judged is None:
                 plain[key].append(attempt.started_t)
-            elif judged.void:
+            elif judged.void:  # in no time; its tokens came all the same
+                self._cell(key).other_times.tokens += attempt.end.usage_tokens or attempt.end.tokens
                 continue
             groups = calm if judged is None or (not judged.faults and judged.own is None) else other
             groups[key].append(attempt)

@@ -125,12 +125,13 @@ def test_what_is_void_is_no_failure_of_the_target_in_any_time() -> None:
     for second in range(1, 300):
         tape.own(float(second), lag_s=2.5 if second == 221 else 0.01)
     tape.ok(10, 10.5)
-    tape.lost(100, 220.5, "hung")
+    tape.lost(100, 220.5, "hung", tokens=7)
     tape.error(30, 31)
     tape.end(300)
     analysis = tape.analyse()
     together = analysis.requests.all_latencies()
     assert (analysis.requests.total.void, together.good, together.failed) == (1, 1, 1)
+    assert together.tokens == 1 + 7, "of all answers"
     found = analysis.requests.goodput(analysis.settings.objectives)
     assert found is not None
     assert found.share == 0.5
