@@ -71,9 +71,7 @@ class During:
         found: list[tuple[Recovery, list[int]]] = []
         for recovery in self._windows[first:last]:
             met = np.flatnonzero((started_t <= window_end_t(recovery)) & (ended_t >= recovery.strike_t)).tolist()
-            positions = [at for at in met if attempts[at].model == recovery.model]
-            if positions:
-                found.append((recovery, positions))
+            found.append((recovery, [at for at in met if attempts[at].model == recovery.model]))
         return found
 
     def _time(self, latencies: Latencies, batch: Settled, positions: set[int]) -> None:

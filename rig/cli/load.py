@@ -24,7 +24,7 @@ from rig.journal.write import Journal
 from rig.load.client import LoadDriver
 from rig.load.collector import settle_collector
 from rig.load.open_files import allow_open_files
-from rig.load.summary import summary, summary_tables
+from rig.load.summary import flags, summary, summary_tables
 from rig.load.tally import Tally
 from rig.soak.interrupt import Interrupt
 
@@ -96,6 +96,8 @@ def load(
         console = console_on()
         for table in summary_tables(tally, url=url, model=model):
             console.print(table)
+    for flag in flags(tally):
+        print(f"rig: {flag}", file=sys.stderr)
     if signal_exit is not None:
         return signal_exit
     return EXIT_PASS if tally.completed == tally.started > 0 else EXIT_FAIL

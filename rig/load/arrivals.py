@@ -13,10 +13,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
+from typing import Final, Literal
 
 from rig.config.traces import TraceRow, period_s
 from rig.config.workload import Arrivals, Stage
+
+MOST_LATE_S: Final = 0.005
+"""At the 99th percentile: above it, latencies from when due are partly the rig's own (so no pace divides it)."""
 
 Kind = Literal["constant", "poisson", "gamma", "burst"]
 

@@ -30,7 +30,7 @@ from rig.load.tasks import first_error, pause, pause_until
 from rig.load.transport import LoadTransport
 
 _NOTICED_S: Final = 0.005  # what was due so shortly before a stop is noticed may have been due after it
-_COUNT_AT_ONCE: Final = 10_000  # requests that were never sent, before others have a turn
+_COUNT_AT_ONCE: Final = 1000  # requests that were never sent, before others have a turn
 _STAGGER_S: Final = 0.01  # between the first requests of two clients
 _STAGGER_MOST_S: Final = 1.0  # between those of the first and the last
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rig.journal.records import HeldBack
+from rig.load.arrivals import MOST_LATE_S
 from rig.load.tally import Spread, Tally
 
 _NAMES = {
@@ -45,6 +46,7 @@ def summary(tally: Tally, *, url: str, model: str, journal: str | None) -> dict[
             "own_node": 0,
         },
         "held_back": None if tally.held_back is None else _held_back(tally.held_back),
+        "flags": flags(tally),
         "lost_how": dict(tally.lost_how),
         "unclean_end": tally.unclean_end,
         "damaged": tally.damaged,
@@ -57,6 +59,16 @@ def summary(tally: Tally, *, url: str, model: str, journal: str | None) -> dict[
         "examples": [msgspec.to_builtins(record) for record in tally.examples],
         "journal": journal,
     }
+
+
+def flags(tally: Tally) -> list[str]:
+    """What makes the figures partly the rig's own, each in words. Empty for a closed loop."""
+    late, held, found = tally.late.spread(), tally.held_back, list[str]()
+    if late.p99_s is not None and late.p99_s > MOST_LATE_S:
+        found.append(f"the rig sent late: p99 {_ms(late.p99_s)} ms, worst {_ms(late.max_s)} ms after it was due")
+    if held is not None and held.unsent:
+        found.append(f"{held.unsent} requests were due and never sent, and no figure has them")
+    return found
 
 
 def summary_tables(tally: Tally, *, url: str, model: str) -> list[Table]:

@@ -58,8 +58,9 @@ async def test_what_was_due_and_found_no_place_is_counted(recorded: Recorded) ->
     assert (found.bound, found.held) == (3, 1)
     assert 0.4 < found.longest_s < 5
     assert [record.outcome for record in recorded.records if isinstance(record, RequestEnded)] == ["completed"] * 3
-    said = summary(tally, url="", model="", journal=None)["held_back"]
-    assert said == {"bound": 3, "held": 1, "longest_s": found.longest_s, "unsent": found.unsent}
+    said = summary(tally, url="", model="", journal=None)
+    assert said["flags"] == [f"{found.unsent} requests were due and never sent, and no figure has them"]
+    assert said["held_back"] == {"bound": 3, "held": 1, "longest_s": found.longest_s, "unsent": found.unsent}
 
 
 async def test_what_waited_for_a_place_and_was_sent_is_late_and_not_missing(recorded: Recorded) -> None:

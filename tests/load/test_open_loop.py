@@ -21,6 +21,7 @@ from rig.journal.write import Journal
 from rig.load.backoff import Backoff
 from rig.load.client import LoadDriver
 from rig.load.deadlines import GRACE_S, Limits, paced_grace_s
+from rig.load.summary import flags
 from rig.load.tally import Tally
 from tests.load.conftest import Recorded
 from tests.load.servers import serving, sound, start_mock, until
@@ -94,6 +95,8 @@ async def test_what_is_sent_late_counts_from_when_it_was_due(recorded: Recorded)
     assert 0.2 < late.p50_s < 2.0
     assert due.p50_s >= late.p50_s * 0.98
     assert due.p50_s > start.p50_s
+    (flag,) = flags(tally)
+    assert flag.startswith("the rig sent late: p99 ")
 
 
 def test_nothing_is_sent_before_it_was_due(tmp_path: Path) -> None:

@@ -5,12 +5,9 @@ What was due and never sent is the worst of late: no percentile has it.
 
 from __future__ import annotations
 
-from typing import Final
-
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check
-
-MOST_LATE_S: Final = 0.005  # at the 99th percentile; the rig's own, so no pace divides it
+from rig.load.arrivals import MOST_LATE_S
 
 
 def load_on_time(analysis: Analysis) -> Answer:
