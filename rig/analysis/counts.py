@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig.journal.records import How, RequestEnded
-from rig.load.sketch import GapSketch, LogSketch
+from rig.load.sketch import GapSketch, LogSketch, with_infinite
 
 PERCENTILES: Final = (0.5, 0.9, 0.99)
 Floats: TypeAlias = NDArray[np.float64]
@@ -196,14 +196,3 @@ class Latencies:
 def _quantiles(sketch: LogSketch, failed: int) -> Quantiles:
     count = sum(sketch.counts.values())
     return Quantiles(count, tuple(sketch.quantiles(PERCENTILES)), tuple(with_infinite(sketch, failed, PERCENTILES)))
-
-
-def with_infinite(sketch: LogSketch, infinite: int, shares: Sequence[float]) -> list[float | None]:
-    """Quantiles of the sketch and of so many values that never ended."""
-    count = sum(sketch.counts.values())
-    total = count + infinite
-    found: list[float | None] = []
-    for share in shares:
-        rank = max(1, math.ceil(share * total))
-        found.append(None if not total else math.inf if rank > count else sketch.quantile(rank / count))
-    return found

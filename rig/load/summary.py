@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -10,7 +11,8 @@ from rich.text import Text
 
 from rig.journal.records import HeldBack
 from rig.load.arrivals import MOST_LATE_S
-from rig.load.tally import Spread, Tally
+from rig.load.sketch import with_infinite
+from rig.load.tally import PERCENTILES, Spread, Tally
 
 _NAMES = {
     "ttft": "TTFT",
@@ -55,6 +57,10 @@ def summary(tally: Tally, *, url: str, model: str, journal: str | None) -> dict[
         "tokens": tally.tokens,
         "tokens_per_s": _rate(tally.tokens, duration_s),
         "times": {name: msgspec.to_builtins(spread) for name, spread in _spreads(tally).items()},
+        "times_failures_infinite": {
+            name: {key: value if math.isfinite(value) else None for key, value in found.items()}
+            for name, found in _with_failures(tally).items()
+        },
         "reasons": dict(tally.reasons.most_common()),
         "examples": [msgspec.to_builtins(record) for record in tally.examples],
         "journal": journal,
@@ -106,16 +112,18 @@ def _outcomes(tally: Tally, title: str) -> Table:
 
 def _times(tally: Tally) -> Table:
     duration_s = _duration_s(tally)
-    title = "no request ended"
+    title, failing = "no request ended", _with_failures(tally)
     if duration_s is not None:
         title = f"{duration_s:.1f} s, {_shown(_rate(tally.ended, duration_s))} requests/s, "
-        title += f"{_shown(_rate(tally.tokens, duration_s))} tokens/s; times in ms, of completed requests"
+        title += f"{_shown(_rate(tally.tokens, duration_s))} tokens/s; "
+        title += "times in ms, of completed requests (in brackets: with failures counted as infinite)"
     table = Table(title=title, title_justify="left")
     for name in ("", "count", "p50", "p90", "p99", "max"):
         table.add_column(name, justify="right" if name else "left")
     for name, spread in _spreads(tally).items():
-        values = (spread.p50_s, spread.p90_s, spread.p99_s, spread.max_s)
-        table.add_row(_NAMES[name], str(spread.count), *(_ms(value) for value in values))
+        beside = failing.get(name, {})
+        cells = [_cell(getattr(spread, key), beside.get(key)) for key in ("p50_s", "p90_s", "p99_s")]
+        table.add_row(_NAMES[name], str(spread.count), *cells, _ms(spread.max_s))
     return table
 
 
@@ -132,6 +140,24 @@ def _spreads(tally: Tally) -> dict[str, Spread]:
     return {name: getattr(tally, name).spread() for name in _NAMES}
 
 
+def _with_failures(tally: Tally) -> dict[str, dict[str, float]]:
+    """Percentiles with every failure counted as infinite, in seconds; without what has no value at all."""
+    failed = tally.error + tally.lost
+    counted = {"ttft": tally.failed_streamed, "itl": tally.failed_streamed, "e2el": failed}
+    counted |= {"ttft_due": tally.failed_streamed, "e2el_due": failed}
+    found: dict[str, dict[str, float]] = {}
+    for name, infinite in counted.items():
+        values = with_infinite(getattr(tally, name).sketch, infinite, PERCENTILES)
+        named = zip(("p50_s", "p90_s", "p99_s"), values, strict=True)
+        found[name] = {key: value for key, value in named if value is not None}
+    return found
+
+
+def _cell(good_s: float | None, all_s: float | None) -> str:
+    same = all_s is None or _ms(good_s) == _ms(all_s)
+    return _ms(good_s) if same else f"{_ms(good_s)} ({_ms(all_s)})"
+
+
 def _duration_s(tally: Tally) -> float | None:
     """From the first request's start to the last one's end."""
     return None if tally.first_t is None or tally.last_t is None else tally.last_t - tally.first_t
@@ -146,4 +172,6 @@ def _shown(value: float | None) -> str:
 
 
 def _ms(value_s: float | None) -> str:
-    return "-" if value_s is None else f"{value_s * 1000:.1f}"
+    if value_s is None:
+        return "-"
+    return f"{value_s * 1000:.1f}" if math.isfinite(value_s) else "∞"
