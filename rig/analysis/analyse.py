@@ -9,6 +9,7 @@ from typing import Final
 
 from rig.analysis.counting import AT_ONCE, RequestCounter
 from rig.analysis.decision import Recovery
+from rig.analysis.during import During, Times
 from rig.analysis.faults import Fault, Window
 from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.doubles import Double, InstanceWatch
@@ -24,7 +25,9 @@ from rig.journal.read import ReadNotes, Run
 from rig.journal.records import (
     ActivityDied,
     AnyRecord,
+    FaultKind,
     Finding,
+    HeldBack,
     PhaseStarted,
     Redeployed,
     RequestEnded,
@@ -52,6 +55,8 @@ class Analysis:
     kinds: list[KindRow]
     requests: Tally
     probes: Tally
+    held_back: HeldBack | None
+    during: dict[FaultKind, Times]  # how long requests took while a fault went on
     stalls: Stalls
     rejoins: dict[str, list[Window]]  # by node: from a restart until it had caught up
     orphans: int
@@ -77,7 +82,7 @@ class Analysis:
 
 
 _OF_ONE_REQUEST: Final = frozenset({RequestStarted, RequestEnded, Served})
-_SAYING: Final = frozenset({RunEnded, PhaseStarted, Redeployed, Unwedged, Finding, ActivityDied})
+_SAYING: Final = frozenset({RunEnded, PhaseStarted, HeldBack, Redeployed, Unwedged, Finding, ActivityDied})
 
 
 @dataclass
@@ -85,6 +90,7 @@ class _Said:
     """What records say outright."""
 
     ended: RunEnded | None = None
+    held_back: HeldBack | None = None
     phases: list[PhaseStarted] = field(default_factory=lambda: Firsts[PhaseStarted](MAX_LISTED))
     redeployed: list[Redeployed] = field(default_factory=lambda: Firsts[Redeployed](MAX_LISTED))
     unwedged: list[Unwedged] = field(default_factory=lambda: Firsts[Unwedged](MAX_LISTED))
@@ -98,6 +104,8 @@ class _Said:
         match record:
             case RunEnded():
                 self.ended = record
+            case HeldBack():
+                self.held_back = record
             case PhaseStarted():
                 self.phases.append(record)
             case Redeployed():
@@ -116,16 +124,19 @@ class _Said:
         return baseline_of(self.phases)
 
 
-class _Both:
-    """What is said of the load is heard twice."""
+class _OfLoad:
+    """What is said of the load is heard more than once."""
 
-    def __init__(self, speed: SpeedWatch, listener: Listener | None) -> None:
-        self._speed, self._listener = speed, listener
+    def __init__(
+        self, speed: SpeedWatch, during: During, recoveries: Sequence[Recovery], listener: Listener | None
+    ) -> None:
+        self._speed, self._during, self._recoveries, self._listener = speed, during, recoveries, listener
 
     def settled(self, batch: Settled) -> None:
         self._speed.take(batch.attempts)
+        marked = self._during.take(batch, self._recoveries)
         if self._listener is not None:
-            self._listener.settled(batch)
+            self._listener.settled(marked)
 
     def unfinished(self, start: RequestStarted, end_t: float) -> None:
         if self._listener is not None:
@@ -158,7 +169,8 @@ def analyse(
     context = tracker.context
     doubles, said = InstanceWatch(context), _Said()
     watch = Watch(settings.pace, info.embedded)
-    load = RequestCounter("load", context, _Both(watch.speed, listener))
+    during = During(settings)
+    load = RequestCounter("load", context, _OfLoad(watch.speed, during, tracker.recoveries, listener))
     probes = RequestCounter("probe", context, listener)
     feed = tracker.feed
     unsettled = 0
@@ -194,6 +206,12 @@ def analyse(
         kinds=kind_rows(settings.plan_kinds, faults, recoveries, requests.by_fault),
         requests=requests,
         probes=probes.finish(tracker.pairing),
+        held_back=said.held_back,
+        during={
+            kind: during.by_kind[kind]
+            for kind in dict.fromkeys(fault.kind for fault in faults)
+            if kind in during.by_kind
+        },
         stalls=context.stalls,
         rejoins=context.windows.rejoins.windows(),
         orphans=tracker.pairing.orphans,

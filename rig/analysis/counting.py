@@ -68,6 +68,8 @@ class RequestCounter:
         """The result, given that no record follows: what is in flight has no end."""
         for start in pairing.in_flight.values():
             if start.source == self._source:
+                if self._open_loop:
+                    self._late([start.planned_t], [start.t])
                 counts = self._cell(key_of(start)).counts
                 counts.started += 1
                 counts.unfinished += 1
@@ -98,6 +100,9 @@ class RequestCounter:
             key, judged = key_of(attempt.start), special.get(at)
             if judged is None:
                 plain[key].append(attempt.started_t)
+            elif judged.void:  # in no time; its tokens came all the same
+                self._cell(key).other_times.tokens += attempt.end.usage_tokens or attempt.end.tokens
+                continue
             groups = calm if judged is None or (not judged.faults and judged.own is None) else other
             groups[key].append(attempt)
         self._count_plain(plain, baseline)
@@ -106,6 +111,8 @@ class RequestCounter:
         for key, group in other.items():
             self._time(self._cell(key).other_times, group, streamed=key[2])
         self._remark(attempts)
+        if self._open_loop:
+            self._late([attempt.start.planned_t for attempt in attempts], [attempt.started_t for attempt in attempts])
         if self._listener is not None:
             self._listener.settled(Settled(attempts, special))
 
@@ -164,9 +171,11 @@ class RequestCounter:
         planned_t = [attempt.start.planned_t for attempt in attempts]
         latencies.add(timed, planned_t, objectives)
         result.from_start.add(timed, started_t)
+
+    def _late(self, planned_t: Sequence[float], started_t: Sequence[float]) -> None:
         late_s = np.maximum(column(started_t) - column(planned_t), 0.0)
-        result.late.add_all(late_s)
-        result.late_max_s = max(result.late_max_s, float(late_s.max()))
+        self.result.late.add_all(late_s)
+        self.result.late_max_s = max(self.result.late_max_s, float(late_s.max()))
 
     def _remark(self, attempts: Sequence[Attempt]) -> None:
         result = self.result
@@ -236,6 +245,7 @@ class _Cell:
             for latencies in (
                 result.latencies[model],
                 result.latencies_by_entry[entry],
+                result.latencies_by_streamed[way],
                 result.latencies_by_weather[weather],
             ):
                 latencies.take(times)

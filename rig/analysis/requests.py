@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -69,6 +70,7 @@ class Tally:
     by_fault: defaultdict[int, FaultCounts] = field(default_factory=lambda: defaultdict(FaultCounts))
     latencies: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))  # by model
     latencies_by_entry: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
+    latencies_by_streamed: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
     latencies_by_weather: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
     from_start: Latencies = field(default_factory=Latencies)  # of an open loop, whose other latencies are from when due
     late: LogSketch = field(default_factory=LogSketch)  # of an open loop: how long after it was due each was sent
@@ -81,6 +83,10 @@ class Tally:
     damaged: int = 0
     unclean: int = 0
     damaged_ids: list[str] = field(default_factory=lambda: Firsts[str](MAX_LISTED))
+
+    def late_quantiles(self, shares: Sequence[float]) -> list[float | None]:
+        """Of an open loop, in seconds: how long after it was due each was sent. None is above the worst."""
+        return [None if value is None else min(value, self.late_max_s) for value in self.late.quantiles(shares)]
 
     def goodput(self, objectives: Objectives) -> Goodput | None:
         """None where nothing was asked for."""

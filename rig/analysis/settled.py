@@ -26,10 +26,12 @@ class Judged:
 @dataclass(frozen=True, slots=True)
 class Settled:
     """A batch in the order of the ends. Only what failed, or was near a fault, is judged one by one (`special`, by
-    position); all others completed in calm weather."""
+    position); all others completed in calm weather. `windows` are those of faults that any of the load was in: the
+    fault's number, and the positions (see `rig.analysis.during`)."""
 
     attempts: Sequence[Attempt]
     special: Mapping[int, Judged]
+    windows: Sequence[tuple[int, Sequence[int]]] = ()
 
     def __iter__(self) -> Iterator[Judged]:
         special = self.special

@@ -22,6 +22,7 @@ from rig.config.workload import Workload
 from rig.journal.run import write_run
 from rig.journal.write import Journal
 from rig.load.collector import settle_collector
+from rig.load.open_files import allow_open_files
 from rig.observe.exo import Exo
 from rig.soak.describe import describe
 from rig.soak.forensics import Forensics
@@ -47,6 +48,7 @@ class Wanted:
 
 def conduct(wanted: Wanted, inventory: Inventory, workload: Workload, plan: Plan) -> int | None:
     """Returns the exit code of an interruption, None without one. Raises RigError."""
+    allow_open_files(workload.most_in_flight)
     return uvloop.run(_soak(wanted, inventory, workload, plan))
 
 

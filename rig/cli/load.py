@@ -18,19 +18,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rig.cli.streams import console_on
 from rig.clock import RunClock
 from rig.config.fields import parse_duration
-from rig.config.workload import Arrivals, Deadlines, Lengths, Model, Workload
+from rig.config.workload import MAX_CONCURRENCY, Arrivals, Deadlines, Lengths, Model, Workload
 from rig.errors import EXIT_FAIL, EXIT_PASS, JournalError, UsageError
 from rig.journal.write import Journal
-from rig.load.client import MAX_IN_FLIGHT, LoadDriver
+from rig.load.client import LoadDriver
 from rig.load.collector import settle_collector
 from rig.load.open_files import allow_open_files
-from rig.load.summary import summary, summary_tables
+from rig.load.summary import flags, summary, summary_tables
 from rig.load.tally import Tally
 from rig.soak.interrupt import Interrupt
 
 ENTRY: Final = "server"
 MAX_TOKENS: Final = 1_000_000
-MAX_CLIENTS: Final = 4096
 MAX_RATE: Final = 10_000  # a second
 _DRAIN_S: Final = 2.0  # for requests on their way when the user interrupts
 _REFRESH_S: Final = 0.2
@@ -58,8 +57,8 @@ def load(
     """
     if requests < 1:
         raise UsageError(f"--requests must be at least 1, not {requests}")
-    if not 1 <= clients <= MAX_CLIENTS:
-        raise UsageError(f"--clients: must be 1 to {MAX_CLIENTS}, not {clients}")
+    if not 1 <= clients <= MAX_CONCURRENCY:
+        raise UsageError(f"--clients: must be 1 to {MAX_CONCURRENCY}, not {clients}")
     if rate is not None and not 0 < rate <= MAX_RATE:
         raise UsageError(f"--rate: must be above 0 and at most {MAX_RATE} a second, not {rate:g}")
     if not 1 <= max_tokens <= MAX_TOKENS:
@@ -75,7 +74,7 @@ def load(
             "total": _seconds("--total-deadline", total_deadline),
         },
     )
-    allow_open_files(clients if rate is None else min(requests, MAX_IN_FLIGHT))
+    allow_open_files(min(requests, workload.most_in_flight))
     keep = nullcontext(_made(out)) if out is not None else tempfile.TemporaryDirectory(prefix="rig-load-")
     tally = Tally()
     with keep as folder:
@@ -97,6 +96,8 @@ def load(
         console = console_on()
         for table in summary_tables(tally, url=url, model=model):
             console.print(table)
+    for flag in flags(tally):
+        print(f"rig: {flag}", file=sys.stderr)
     if signal_exit is not None:
         return signal_exit
     return EXIT_PASS if tally.completed == tally.started > 0 else EXIT_FAIL

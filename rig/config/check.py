@@ -47,6 +47,7 @@ def workload_problems(workload: Workload) -> list[Problem]:
     return [
         *_repeated((("models", index, "model"), model.model) for index, model in enumerate(workload.models)),
         *_arrivals(workload.arrivals),
+        *_unused(workload),
         *_lengths("prompt_tokens", workload.prompt_tokens),
         *_lengths("output_tokens", workload.output_tokens),
         *_deadlines(workload.deadlines),
@@ -179,6 +180,10 @@ def _arrivals(arrivals: Arrivals) -> Iterator[Problem]:
         yield Problem((where, "rate"), "expected either `rate` or `stages`, not both")
     if arrivals.stages is not None and all(not stage.rate and not stage.to for stage in arrivals.stages):
         yield Problem((where, "stages"), "expected at least one stage with a rate above 0")
+    if kind != "replay" and arrivals.speed != 1.0:
+        yield Problem((where, "speed"), f"expected only with kind replay, not {kind}: give `rate` or `stages`")
+    if kind == "closed" and "max_concurrency" in arrivals.model_fields_set:
+        yield Problem((where, "max_concurrency"), "expected only with open-loop kinds: a closed loop has its `clients`")
     if kind != "closed" and arrivals.think:
         yield Problem((where, "think"), f"expected only with kind closed, not {kind}")
     for name, value, its_kinds in (
@@ -191,6 +196,22 @@ def _arrivals(arrivals: Arrivals) -> Iterator[Problem]:
             yield Problem((where, name), f"expected only with kind {' or '.join(its_kinds)}, not {kind}")
         if value is None and kind in its_kinds and name != "stages":
             yield Problem((where, name), f"missing: expected with kind {kind}")
+
+
+def _unused(workload: Workload) -> Iterator[Problem]:
+    """What was written and would say nothing."""
+    kind, given = workload.arrivals.kind, workload.model_fields_set
+    if kind != "closed" and "clients" in given:
+        yield Problem(
+            ("clients",),
+            f"expected only with kind closed, not {kind}: an open loop sends when a request is due, "
+            "within `max_concurrency` of `arrivals`",
+        )
+    for name in ("prompt_tokens", "output_tokens", "pairs"):
+        if name in given and kind == "replay":
+            yield Problem((name,), "expected only without a replay: its trace has the lengths")
+        elif name in given and name != "pairs" and "pairs" in given:
+            yield Problem((name,), "expected either this or `pairs`, which has the lengths, not both")
 
 
 def _lengths(name: str, lengths: Lengths) -> Iterator[Problem]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field, field_validator
 
 from rig.config.fields import Duration, Strict, Text
+
+MAX_CONCURRENCY: Final = 4096
+"""Requests in flight at once, at most, whatever a workload asks for."""
 
 
 class Model(Strict):
@@ -57,6 +60,9 @@ class Arrivals(Strict):
     or in `stages` (the last rate goes on after them): constant (even spacing), poisson (random, independent), gamma
     (random with `burstiness`: 1 is poisson, less is burstier), burst (`burst` requests at once), replay (the times and
     lengths of a `trace`, from its beginning again when it is over).
+
+    `max_concurrency` bounds how many requests of an open loop are in flight: what is due beyond it waits, counts from
+    when it was due all the same, and the report says so.
     """
 
     kind: Literal["closed", "constant", "poisson", "gamma", "burst", "replay"] = "closed"
@@ -67,6 +73,7 @@ class Arrivals(Strict):
     burst: int | None = Field(default=None, ge=2, le=4096)  # requests that come at once
     trace: Text | None = None  # a JSONL file: timestamp (ms), input_length, output_length
     speed: float = Field(default=1.0, gt=0, le=1000)  # of a replay
+    max_concurrency: int = Field(default=MAX_CONCURRENCY, ge=1, le=MAX_CONCURRENCY)  # for open loop
 
 
 class Deadlines(Strict):
@@ -87,7 +94,7 @@ class Objectives(Strict):
 class Workload(Strict):
     name: Text
     models: list[Model] = Field(min_length=1, description="a list of models, each with `- model: ID`")
-    clients: int = Field(default=12, ge=1, le=4096)
+    clients: int = Field(default=12, ge=1, le=MAX_CONCURRENCY)  # of a closed loop
     arrivals: Arrivals = Arrivals()
     prompt_tokens: Lengths = Lengths(low=16, high=128)
     output_tokens: Lengths = Lengths(low=8, high=48)
@@ -97,6 +104,11 @@ class Workload(Strict):
     streamed_share: float = Field(default=0.75, ge=0, le=1)
     entry: list[str] | Literal["spread"] = "spread"  # names of entry nodes, or spread over all
     temperature: float | None = Field(default=None, ge=0, le=10)
+
+    @property
+    def most_in_flight(self) -> int:
+        """How many requests of the load can be on their way at once."""
+        return self.clients if self.arrivals.kind == "closed" else self.arrivals.max_concurrency
 
     @field_validator("entry", mode="before")
     @classmethod

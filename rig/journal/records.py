@@ -73,6 +73,19 @@ class RequestStarted(Record, frozen=True, kw_only=True, tag="request_start"):
     max_tokens: int
 
 
+class HeldBack(Record, frozen=True, kw_only=True, tag="held_back"):
+    """Of an open loop: what kept it from its times beside being late. Written when it stops sending, if anything did.
+
+    `held` requests found no place when they were due; they have start lines of their own, later than `planned_t`.
+    `unsent` were due by then and have no start line: nobody knows what the target would have made of them.
+    """
+
+    bound: int  # requests in flight at once
+    held: int
+    longest_s: float  # the longest wait for a place
+    unsent: int
+
+
 class Gaps(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Gaps between token-bearing chunks, in seconds. `sketch` maps bucket to count, see `rig.load.stream.GapSketch`."""
 
@@ -313,6 +326,7 @@ AnyRecord: TypeAlias = (
     | RunEnded
     | RequestStarted
     | RequestEnded
+    | HeldBack
     | FaultChanged
     | Unwedged
     | Redeployed

@@ -13,24 +13,31 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
+from typing import Final, Literal
 
 from rig.config.traces import TraceRow, period_s
 from rig.config.workload import Arrivals, Stage
+
+MOST_LATE_S: Final = 0.005
+"""At the 99th percentile: above it, latencies from when due are partly the rig's own (so no pace divides it)."""
 
 Kind = Literal["constant", "poisson", "gamma", "burst"]
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """One request that is wanted; lengths in tokens where the arrivals bring them."""
+    """One request that is wanted; lengths in tokens where the arrivals bring them.
+
+    `blocks` name the pieces of its prompt, of `BLOCK_TOKENS` each: equal names, equal text.
+    """
 
     at_s: float
     prompt_tokens: int | None = None
     output_tokens: int | None = None
+    blocks: tuple[str, ...] = ()
 
 
-def due(arrivals: Arrivals, rng: Random, trace: list[TraceRow] | None = None) -> Iterator[Due]:
+def due(arrivals: Arrivals, rng: Random, trace: Sequence[TraceRow] | None = None) -> Iterator[Due]:
     """The requests of an open loop, in the order of time; without end, unless the last rate is 0."""
     if arrivals.kind == "closed":
         raise ValueError("a closed loop has no times")
@@ -105,11 +112,15 @@ class _Span:
         return 2 * area / (self.begin + root)
 
 
-def replayed(trace: list[TraceRow], speed: float) -> Iterator[Due]:
-    """The rows of a trace at their times divided by `speed`, from the beginning again when it is over."""
+def replayed(trace: Sequence[TraceRow], speed: float) -> Iterator[Due]:
+    """The rows of a trace at their times divided by `speed`, from the beginning again when it is over.
+
+    Blocks are others each time around: a prefix cache must not answer for what the trace had only once.
+    """
     length_s = period_s(trace)
     cycle = 0
     while True:
         for row in trace:
-            yield Due((cycle * length_s + row.at_s) / speed, row.prompt_tokens, row.output_tokens)
+            blocks = tuple(f"{cycle}/{block}" for block in row.blocks)
+            yield Due((cycle * length_s + row.at_s) / speed, row.prompt_tokens, row.output_tokens, blocks)
         cycle += 1

@@ -1,32 +1,36 @@
 """The load of a run: clients that send one request after another, or arrivals on a schedule of their own.
 
 Closed loop: each of N clients sends, reads to the end, thinks, sends again; after a fast failure it backs off. Open
-loop: requests are sent when they are due, whatever the answers do, up to a bound in flight. Either spreads over the
-entry nodes in turn and over the models by weight. When `stop` is set nothing new is sent, and every request that is on
-its way is awaited to its own deadline.
+loop: requests are sent when they are due, whatever the answers do, up to a bound in flight; what the bound holds back
+is said in the journal, also what was due and never sent. Either spreads over the entry nodes in turn and over the
+models by weight. When `stop` is set nothing new is sent, and every request that is on its way is awaited to its own
+deadline.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from random import Random
 from typing import Final
 
 from rig.config.traces import read_trace
 from rig.config.workload import Workload
 from rig.errors import UsageError
-from rig.journal.records import RequestEnded
+from rig.journal.records import HeldBack, RequestEnded
 from rig.journal.write import Journal
 from rig.load.arrivals import Due, due
 from rig.load.backoff import Backoff
 from rig.load.deadlines import GRACE_S, Limits
-from rig.load.draw import Draw, entry_urls
+from rig.load.draw import Draw, Drawn, entry_urls
+from rig.load.places import Places
 from rig.load.request import Call, perform
-from rig.load.tasks import first_error, pause
+from rig.load.tasks import first_error, pause, pause_until
 from rig.load.transport import LoadTransport
 
-MAX_IN_FLIGHT: Final = 4096  # of an open loop
+_NOTICED_S: Final = 0.005  # what was due so shortly before a stop is noticed may have been due after it
+_COUNT_AT_ONCE: Final = 1000  # requests that were never sent, before others have a turn
 _STAGGER_S: Final = 0.01  # between the first requests of two clients
 _STAGGER_MOST_S: Final = 1.0  # between those of the first and the last
 
@@ -47,7 +51,6 @@ class LoadDriver:
         requests: int | None = None,
         backoff: Backoff | None = None,
         grace_s: float = GRACE_S,
-        max_in_flight: int = MAX_IN_FLIGHT,
     ) -> None:
         self._workload = workload
         self._entries = entry_urls(workload, entries)
@@ -55,7 +58,6 @@ class LoadDriver:
         self._seed = seed
         self._requests = requests
         self._backoff = Backoff() if backoff is None else backoff
-        self._max_in_flight = max_in_flight
         self._transport = LoadTransport(journal.now)
         self._numbers = itertools.count(1)
         deadlines = workload.deadlines
@@ -98,9 +100,10 @@ class LoadDriver:
         if await pause(stop, delay_s):
             return
         for turn in itertools.count(number):
-            if stop.is_set() or not self._may_start():
+            if stop.is_set() or self._all_sent():
                 return
-            ended = await self._send(draw, name, turn, self._journal.now())
+            self.started += 1
+            ended = await self._send(draw.next(), name, turn, self._journal.now())
             failed_fast = ended.outcome != "completed" and ended.ended_t - ended.started_t < self._backoff.fast_s
             failures = failures + 1 if failed_fast else 0
             wait_s = self._workload.arrivals.think
@@ -110,35 +113,46 @@ class LoadDriver:
                 return
 
     async def _open(self, stop: asyncio.Event) -> None:
-        """Each request at its time, from a task of its own. The one thing that may hold it back is the bound."""
-        draw = Draw(self._workload, self._seed, "arrivals", self._pairs)
-        start_t = self._journal.now()
-        slots = asyncio.Semaphore(self._max_in_flight)
+        """Each request at its time, from a task of its own. The one thing that may hold it back is the bound.
 
-        async def one(turn: int, wanted: Due) -> None:
+        Times and requests have random numbers of their own, and are drawn in the order of the times: the same seed
+        gives the same load however late or early anything is.
+        """
+        arrivals, now = self._workload.arrivals, self._journal.now
+        draw = Draw(self._workload, self._seed, "arrivals", self._pairs)
+        times = due(arrivals, Random(f"{self._seed}/arrivals/times"), self._trace)
+        places = Places(arrivals.max_concurrency, now)
+        start_t = now()
+
+        async def one(drawn: Drawn, turn: int, planned_t: float) -> None:
             try:
-                await self._send(draw, "arrivals", turn, start_t + wanted.at_s, wanted)
+                await self._send(drawn, "arrivals", turn, planned_t)
             finally:
-                slots.release()
+                places.leave()
 
         async with asyncio.TaskGroup() as group:
-            for turn, wanted in enumerate(due(self._workload.arrivals, draw.rng, self._trace)):
-                if await pause(stop, start_t + wanted.at_s - self._journal.now()) or not self._may_start():
-                    return
-                await slots.acquire()
-                group.create_task(one(turn, wanted))
+            unsent = 0
+            for turn, wanted in enumerate(times):
+                planned_t = start_t + wanted.at_s
+                drawn = draw.next(wanted.prompt_tokens, wanted.output_tokens, wanted.blocks)
+                stopped = await pause_until(stop, planned_t, now)
+                if not stopped and self._all_sent():
+                    break
+                if stopped or not await places.take(stop):
+                    unsent = await _due_by(itertools.chain([wanted], times), now() - _NOTICED_S - start_t)
+                    break
+                self.started += 1
+                group.create_task(one(drawn, turn, planned_t))
+            if places.held or unsent:
+                held = HeldBack(
+                    t=now(), bound=places.count, held=places.held, longest_s=places.longest_s, unsent=unsent
+                )
+                self._journal.write(held)
 
-    def _may_start(self) -> bool:
-        """Count one more request, unless all of them have been sent."""
-        if self._requests is not None and self.started >= self._requests:
-            return False
-        self.started += 1
-        return True
+    def _all_sent(self) -> bool:
+        return self._requests is not None and self.started >= self._requests
 
-    async def _send(
-        self, draw: Draw, client: str, turn: int, planned_t: float, wanted: Due | None = None
-    ) -> RequestEnded:
-        drawn = draw.next() if wanted is None else draw.next(wanted.prompt_tokens, wanted.output_tokens)
+    async def _send(self, drawn: Drawn, client: str, turn: int, planned_t: float) -> RequestEnded:
         entry, url = self._entries[turn % len(self._entries)]
         call = Call(
             id=f"r{next(self._numbers)}",
@@ -160,3 +174,15 @@ class LoadDriver:
             return await perform(call, self._transport, self._journal)
         finally:
             self.in_flight -= 1
+
+
+async def _due_by(times: Iterator[Due], at_s: float) -> int:
+    """How many of them; others have a turn meanwhile."""
+    count = 0
+    for wanted in times:
+        if wanted.at_s > at_s:
+            break
+        count += 1
+        if count % _COUNT_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return count

@@ -35,12 +35,15 @@ class Draw:
     ) -> None:
         self._workload = workload
         self._pairs = pairs
+        self._seed = seed
         self._models = [model.model for model in workload.models]
         self._weights = [model.weight for model in workload.models]
         self.rng = Random(f"{seed}/{client}")
 
-    def next(self, prompt_tokens: int | None = None, output_tokens: int | None = None) -> Drawn:
-        """Lengths that are given are used as they are."""
+    def next(
+        self, prompt_tokens: int | None = None, output_tokens: int | None = None, blocks: Sequence[str] = ()
+    ) -> Drawn:
+        """Lengths that are given are used as they are. Prompts begin alike as far as their `blocks` do."""
         rng, workload = self.rng, self._workload
         if self._pairs and prompt_tokens is None and output_tokens is None:
             prompt_tokens, output_tokens = rng.choice(self._pairs)
@@ -49,7 +52,7 @@ class Draw:
         return Drawn(
             model=rng.choices(self._models, self._weights)[0],
             streamed=rng.random() < workload.streamed_share,
-            prompt=prompt(rng, prompt_tokens),
+            prompt=prompt(rng, prompt_tokens, [f"{self._seed}/{block}" for block in blocks]),
             prompt_tokens=prompt_tokens,
             max_tokens=length(workload.output_tokens, rng) if output_tokens is None else output_tokens,
         )

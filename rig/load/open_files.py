@@ -20,5 +20,5 @@ def allow_open_files(connections: int) -> None:
     except (ValueError, OSError) as error:
         raise UsageError(
             f"{connections} connections at once need {needed} open files, the limit is {soft} (hard limit {hard})",
-            remedy="raise it with `ulimit -n`, or ask for fewer clients",
+            remedy="raise it with `ulimit -n`, or ask for fewer: `clients`, in open loop `arrivals.max_concurrency`",
         ) from error

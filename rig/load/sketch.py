@@ -8,7 +8,7 @@ about 23 / ln g buckets (580 at 2 %). Two sketches of the same error are merged 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -76,3 +76,14 @@ class GapSketch(LogSketch):
 
     def __init__(self) -> None:
         super().__init__(RELATIVE_ERROR)
+
+
+def with_infinite(sketch: LogSketch, infinite: int, shares: Sequence[float]) -> list[float | None]:
+    """Quantiles of the sketch and of so many values that never ended."""
+    count = sum(sketch.counts.values())
+    total = count + infinite
+    found: list[float | None] = []
+    for share in shares:
+        rank = max(1, math.ceil(share * total))
+        found.append(None if not total else math.inf if rank > count else sketch.quantile(rank / count))
+    return found

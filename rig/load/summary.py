@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from rig.load.tally import Spread, Tally
+from rig.journal.records import HeldBack
+from rig.load.arrivals import MOST_LATE_S
+from rig.load.sketch import with_infinite
+from rig.load.tally import PERCENTILES, Spread, Tally
 
 _NAMES = {
     "ttft": "TTFT",
@@ -26,6 +30,8 @@ def summary(tally: Tally, *, url: str, model: str, journal: str | None) -> dict[
     """Durations in seconds. `requests` sums up: started = completed + error + lost + void + unfinished.
 
     void, exposed and own_node are 0: without faults and an inventory there is nothing that could make a request one.
+    `held_back` is null where an open loop never had as many in flight as it may; what it counts as `unsent` was due and
+    is in no other count.
     """
     duration_s = _duration_s(tally)
     return {
@@ -41,6 +47,8 @@ def summary(tally: Tally, *, url: str, model: str, journal: str | None) -> dict[
             "exposed": 0,
             "own_node": 0,
         },
+        "held_back": None if tally.held_back is None else _held_back(tally.held_back),
+        "flags": flags(tally),
         "lost_how": dict(tally.lost_how),
         "unclean_end": tally.unclean_end,
         "damaged": tally.damaged,
@@ -49,10 +57,24 @@ def summary(tally: Tally, *, url: str, model: str, journal: str | None) -> dict[
         "tokens": tally.tokens,
         "tokens_per_s": _rate(tally.tokens, duration_s),
         "times": {name: msgspec.to_builtins(spread) for name, spread in _spreads(tally).items()},
+        "times_failures_infinite": {
+            name: {key: value if math.isfinite(value) else None for key, value in found.items()}
+            for name, found in _with_failures(tally).items()
+        },
         "reasons": dict(tally.reasons.most_common()),
         "examples": [msgspec.to_builtins(record) for record in tally.examples],
         "journal": journal,
     }
+
+
+def flags(tally: Tally) -> list[str]:
+    """What makes the figures partly the rig's own, each in words. Empty for a closed loop."""
+    late, held, found = tally.late.spread(), tally.held_back, list[str]()
+    if late.p99_s is not None and late.p99_s > MOST_LATE_S:
+        found.append(f"the rig sent late: p99 {_ms(late.p99_s)} ms, worst {_ms(late.max_s)} ms after it was due")
+    if held is not None and held.unsent:
+        found.append(f"{held.unsent} requests were due and never sent, and no figure has them")
+    return found
 
 
 def summary_tables(tally: Tally, *, url: str, model: str) -> list[Table]:
@@ -61,6 +83,10 @@ def summary_tables(tally: Tally, *, url: str, model: str) -> list[Table]:
     if tally.reasons:
         tables.append(_reasons(tally))
     return tables
+
+
+def _held_back(held: HeldBack) -> dict[str, Any]:
+    return {name: getattr(held, name) for name in ("bound", "held", "longest_s", "unsent")}
 
 
 def _outcomes(tally: Tally, title: str) -> Table:
@@ -77,6 +103,8 @@ def _outcomes(tally: Tally, title: str) -> Table:
         **{f"  {how}": count for how, count in tally.lost_how.items()},
         "unfinished": tally.unfinished,
     }
+    if tally.held_back is not None:
+        rows |= {"due and never sent": tally.held_back.unsent, "waited for a place in flight": tally.held_back.held}
     for name, count in rows.items():
         table.add_row(name, str(count))
     return table
@@ -84,16 +112,18 @@ def _outcomes(tally: Tally, title: str) -> Table:
 
 def _times(tally: Tally) -> Table:
     duration_s = _duration_s(tally)
-    title = "no request ended"
+    title, failing = "no request ended", _with_failures(tally)
     if duration_s is not None:
         title = f"{duration_s:.1f} s, {_shown(_rate(tally.ended, duration_s))} requests/s, "
-        title += f"{_shown(_rate(tally.tokens, duration_s))} tokens/s; times in ms, of completed requests"
+        title += f"{_shown(_rate(tally.tokens, duration_s))} tokens/s; "
+        title += "times in ms, of completed requests (in brackets: with failures counted as infinite)"
     table = Table(title=title, title_justify="left")
     for name in ("", "count", "p50", "p90", "p99", "max"):
         table.add_column(name, justify="right" if name else "left")
     for name, spread in _spreads(tally).items():
-        values = (spread.p50_s, spread.p90_s, spread.p99_s, spread.max_s)
-        table.add_row(_NAMES[name], str(spread.count), *(_ms(value) for value in values))
+        beside = failing.get(name, {})
+        cells = [_cell(getattr(spread, key), beside.get(key)) for key in ("p50_s", "p90_s", "p99_s")]
+        table.add_row(_NAMES[name], str(spread.count), *cells, _ms(spread.max_s))
     return table
 
 
@@ -110,6 +140,24 @@ def _spreads(tally: Tally) -> dict[str, Spread]:
     return {name: getattr(tally, name).spread() for name in _NAMES}
 
 
+def _with_failures(tally: Tally) -> dict[str, dict[str, float]]:
+    """Percentiles with every failure counted as infinite, in seconds; without what has no value at all."""
+    failed = tally.error + tally.lost
+    counted = {"ttft": tally.failed_streamed, "itl": tally.failed_streamed, "e2el": failed}
+    counted |= {"ttft_due": tally.failed_streamed, "e2el_due": failed}
+    found: dict[str, dict[str, float]] = {}
+    for name, infinite in counted.items():
+        values = with_infinite(getattr(tally, name).sketch, infinite, PERCENTILES)
+        named = zip(("p50_s", "p90_s", "p99_s"), values, strict=True)
+        found[name] = {key: value for key, value in named if value is not None}
+    return found
+
+
+def _cell(good_s: float | None, all_s: float | None) -> str:
+    same = all_s is None or _ms(good_s) == _ms(all_s)
+    return _ms(good_s) if same else f"{_ms(good_s)} ({_ms(all_s)})"
+
+
 def _duration_s(tally: Tally) -> float | None:
     """From the first request's start to the last one's end."""
     return None if tally.first_t is None or tally.last_t is None else tally.last_t - tally.first_t
@@ -124,4 +172,6 @@ def _shown(value: float | None) -> str:
 
 
 def _ms(value_s: float | None) -> str:
-    return "-" if value_s is None else f"{value_s * 1000:.1f}"
+    if value_s is None:
+        return "-"
+    return f"{value_s * 1000:.1f}" if math.isfinite(value_s) else "∞"

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from rig.journal.records import AnyRecord, How, RequestEnded, RequestStarted
+from rig.journal.records import AnyRecord, HeldBack, How, RequestEnded, RequestStarted
 from rig.load.sketch import GapSketch, LogSketch
 
 EXAMPLES: Final = 5
@@ -58,15 +58,16 @@ class Tally:
 
     def __init__(self, source: str = "load") -> None:
         self._source = source
-        self._in_flight: set[str] = set()
+        self._in_flight: dict[str, RequestStarted] = {}
         self.started = self.completed = self.error = self.lost = 0
+        self.held_back: HeldBack | None = None
         self.lost_how: dict[How, int] = {"hung": 0, "overdue": 0, "truncated": 0, "empty": 0}
         self.unclean_end = self.damaged = self.tokens = 0
         self.reasons: Counter[str] = Counter()
         self.examples: list[RequestEnded] = []  # the first few that did not complete
         self.first_t: float | None = None
         self.last_t: float | None = None
-        self._planned: dict[str, float] = {}
+        self.failed_streamed = 0
         self.connect, self.ttft, self.itl, self.e2el, self.late = (Distribution() for _ in range(5))
         self.ttft_due, self.e2el_due = Distribution(), Distribution()  # from when each was due
         self.gap = Distribution(GapSketch())
@@ -84,23 +85,23 @@ class Tally:
         if isinstance(record, RequestStarted):
             if record.source == self._source:
                 self.started += 1
-                self._in_flight.add(record.id)
-                self._planned[record.id] = record.planned_t
+                self._in_flight[record.id] = record
         elif isinstance(record, RequestEnded) and record.id in self._in_flight:
-            self._in_flight.discard(record.id)
-            self._end(record, self._planned.pop(record.id))
+            self._end(record, self._in_flight.pop(record.id))
+        elif isinstance(record, HeldBack):
+            self.held_back = record
 
-    def _end(self, record: RequestEnded, planned_t: float) -> None:
+    def _end(self, record: RequestEnded, start: RequestStarted) -> None:
         self.first_t = record.started_t if self.first_t is None else min(self.first_t, record.started_t)
         self.last_t = record.ended_t if self.last_t is None else max(self.last_t, record.ended_t)
         self.tokens += record.tokens if record.usage_tokens is None else record.usage_tokens
-        self.late.add(max(0.0, record.started_t - planned_t))
+        self.late.add(max(0.0, record.started_t - start.planned_t))
         if record.connected_t is not None:
             self.connect.add(record.connected_t - record.started_t)
         match record.outcome:
             case "completed":
                 self.completed += 1
-                self._complete(record, planned_t)
+                self._complete(record, start.planned_t)
                 return
             case "error":
                 self.error += 1
@@ -108,6 +109,7 @@ class Tally:
                 self.lost += 1
                 if record.how is not None:
                     self.lost_how[record.how] += 1
+        self.failed_streamed += start.streamed
         reason = record.evidence.partition(" | ")[0]
         if reason in self.reasons or len(self.reasons) < REASONS:
             self.reasons[reason] += 1
@@ -124,7 +126,8 @@ class Tally:
             return
         self.ttft.add(record.first_token_t - record.started_t)
         self.ttft_due.add(record.first_token_t - planned_t)
-        if record.tokens > 1:
-            self.itl.add((record.last_token_t - record.first_token_t) / (record.tokens - 1))
+        tokens = record.usage_tokens or record.tokens
+        if tokens > 1:
+            self.itl.add((record.last_token_t - record.first_token_t) / (tokens - 1))
         self.gap.sketch.merge(record.gaps.sketch)
         self.gap.top(record.gaps.max_s)

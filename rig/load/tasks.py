@@ -1,8 +1,9 @@
-"""Two small things every activity with tasks needs: a wait that a stop ends, and the one error out of a group."""
+"""Small things every activity with tasks needs: waits that a stop ends, and the one error out of a group."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 
 async def pause(stop: asyncio.Event, seconds: float) -> bool:
@@ -14,6 +15,17 @@ async def pause(stop: asyncio.Event, seconds: float) -> bool:
             await stop.wait()
     except TimeoutError:
         return False
+    return True
+
+
+async def pause_until(stop: asyncio.Event, at_t: float, now: Callable[[], float]) -> bool:
+    """Wait until `now` is there (past: not at all), or until `stop` is set. Whether it is set.
+
+    Never too short: a timer of whole milliseconds, as uvloop's is, may go off before its time.
+    """
+    while not await pause(stop, at_t - now()):
+        if now() >= at_t:
+            return False
     return True
 
 

@@ -5,6 +5,7 @@ From the same pass as the tables, so that a plot or a column file never says any
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -21,11 +22,13 @@ def fate_of(judged: Judged) -> Fate:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """`end` and `judged` are None where the journal has no end of it."""
+    """`end` and `judged` are None where the journal has no end of it. `windows` are the faults in whose window it was
+    (see `rig.analysis.during`)."""
 
     start: RequestStarted
     end: RequestEnded | None = None
     judged: Judged | None = None
+    windows: tuple[int, ...] = ()
 
     @property
     def fate(self) -> Fate:
@@ -42,9 +45,14 @@ class Join:
         self._sinks = sinks
 
     def settled(self, batch: Settled) -> None:
-        if self._sinks:
-            for judged in batch:
-                self._tell(Joined(judged.attempt.start, judged.attempt.end, judged))
+        if not self._sinks:
+            return
+        windows: defaultdict[int, list[int]] = defaultdict(list)
+        for fault, positions in batch.windows:
+            for at in positions:
+                windows[at].append(fault)
+        for at, judged in enumerate(batch):
+            self._tell(Joined(judged.attempt.start, judged.attempt.end, judged, tuple(windows.get(at, ()))))
 
     def unfinished(self, start: RequestStarted) -> None:
         self._tell(Joined(start))

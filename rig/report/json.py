@@ -9,9 +9,11 @@ import msgspec
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.counts import PERCENTILES, Counts, Latencies
+from rig.analysis.during import Times
 from rig.analysis.faults import Fault
 from rig.analysis.requests import FaultCounts
 from rig.analysis.verdict import Verdict
+from rig.journal.records import HeldBack
 from rig.report.words import stamp
 
 SCHEMA: Final = 1
@@ -36,9 +38,12 @@ def report_json(analysis: Analysis, verdict: Verdict) -> dict[str, Any]:
         "latency": {"all": _latency(result.all_latencies())}
         | {name: _latency(values) for name, values in result.latencies.items()},
         "latency_by_entry": {name: _latency(values) for name, values in result.latencies_by_entry.items()},
+        "latency_by_streamed": {name: _latency(values) for name, values in result.latencies_by_streamed.items()},
         "latency_by_weather": {name: _latency(values) for name, values in result.latencies_by_weather.items()},
+        "latency_by_fault": {kind: _during(times) for kind, times in analysis.during.items()},
         "latency_from_start": _latency(result.from_start) if analysis.settings.open_loop else None,
         "sent_late": _sent_late(analysis),
+        "held_back": _held_back(analysis.held_back),
         "goodput": _goodput(analysis),
         "lost": [msgspec.to_builtins(lost) for lost in result.listed],
         "lost_own_node": [msgspec.to_builtins(lost) for lost in result.listed_own],
@@ -117,14 +122,25 @@ def _latency(values: Latencies) -> dict[str, Any]:
     return found
 
 
+def _during(times: Times) -> dict[str, Any]:
+    return {"windows": times.windows, "length_s": times.length_s, **_latency(times.latencies)}
+
+
 def _sent_late(analysis: Analysis) -> dict[str, Any] | None:
     """Of an open loop: how long after it was due each request was sent."""
     if not analysis.settings.open_loop:
         return None
-    late = analysis.requests.late.quantiles(PERCENTILES)
+    late = analysis.requests.late_quantiles(PERCENTILES)
     return {f"p{share * 100:g}_s": value for share, value in zip(PERCENTILES, late, strict=True)} | {
         "max_s": analysis.requests.late_max_s
     }
+
+
+def _held_back(held: HeldBack | None) -> dict[str, Any] | None:
+    """None where nothing was: in a closed loop, and where the bound in flight was never met."""
+    if held is None:
+        return None
+    return {"bound": held.bound, "held": held.held, "longest_s": held.longest_s, "unsent": held.unsent}
 
 
 def _goodput(analysis: Analysis) -> dict[str, Any] | None:

@@ -19,10 +19,12 @@ TITLES: Final[dict[str, str]] = {
     "run": "The run",
     "lost_how": "How requests were lost",
     "latency": "Latencies",
+    "latency_during": "Latencies during faults",
     "quantiles": "Quantiles",
     "percentiles": "Percentiles",
     "chunk_gap": "Gaps between chunks",
     "sent_late": "Sent late",
+    "held_back": "Held back",
     "goodput": "Goodput",
     "objectives": "Objectives",
     "damaged": "Damaged answers",
@@ -34,6 +36,17 @@ TITLES: Final[dict[str, str]] = {
 }
 
 _WHERE: Final = "the node's name in the inventory"
+
+_LATENCY: Final[dict[str, str]] = {
+    "completed": "requests in the good figures",
+    "failed": "requests counted as infinite beside them",
+    "met": "completed ones that met every objective (all of them without objectives)",
+    "tokens": "of all answers",
+    "ttft": "to the first token, streams only",
+    "itl": "between tokens, the mean of each stream",
+    "e2el": "to the end of the answer",
+    "chunk_gap": "between chunks that bear tokens",
+}
 
 MEANINGS: Final[dict[str, dict[str, str]]] = {
     "report": {
@@ -51,9 +64,12 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
         "requests_by_streamed": "`streamed` and `not streamed`",
         "latency": "`all`, then by model",
         "latency_by_entry": "by entry node",
+        "latency_by_streamed": "`streamed` and `not streamed`",
         "latency_by_weather": "`calm` (no fault touched them) and `around faults` (all others)",
+        "latency_by_fault": "by kind of fault: of what was in flight from a strike to the model's sustained recovery",
         "latency_from_start": "of all, from when each was sent; null in a closed loop, whose others are from there too",
         "sent_late": "how long after it was due each request was sent; null in a closed loop",
+        "held_back": "what an open loop sent late, or never, for want of a place in flight; null where nothing was",
         "goodput": "requests that met every objective of the workload; null without objectives",
         "lost": "the first 200 whose own node was not faulted",
         "lost_own_node": "the first 200 whose own node was faulted",
@@ -116,15 +132,11 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
         "truncated": "a clean end without a finish reason or an error",
         "empty": "a clean end without a token",
     },
-    "latency": {
-        "completed": "requests in the good figures",
-        "failed": "requests counted as infinite beside them",
-        "met": "completed ones that met every objective (all of them without objectives)",
-        "tokens": "of all answers",
-        "ttft": "to the first token, streams only",
-        "itl": "between tokens, the mean of each stream",
-        "e2el": "to the end of the answer",
-        "chunk_gap": "between chunks that bear tokens",
+    "latency": _LATENCY,
+    "latency_during": {
+        "windows": "how many: one for each effective fault and model",
+        "length_s": "of all of them together",
+        **_LATENCY,
     },
     "quantiles": {
         "count": "how many good values",
@@ -134,6 +146,12 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
     "percentiles": {"p50_s": "median, ± 2 %", "p90_s": "± 2 %", "p99_s": "± 2 %"},
     "chunk_gap": {"p50_s": "median, ± 2 %", "p90_s": "± 2 %", "p99_s": "± 2 %", "max_s": "the longest of all"},
     "sent_late": {"p50_s": "median, ± 2 %", "p90_s": "± 2 %", "p99_s": "± 2 %", "max_s": "the latest of all"},
+    "held_back": {
+        "bound": "requests in flight at once: `arrivals.max_concurrency`",
+        "held": "how many found no place in flight when they were due",
+        "longest_s": "the longest wait for one",
+        "unsent": "due before the load stopped and never sent: in no other count",
+    },
     "goodput": {
         "objectives": "of the workload, as the run used them",
         "met": "how many requests met them all",

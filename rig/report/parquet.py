@@ -33,9 +33,9 @@ REQUESTS: Final = {
     "prompt_tokens": "int64", "max_tokens": "int64", "planned_t": "float64", "started_t": "float64",
     "connected_t": "float64", "first_byte_t": "float64", "first_token_t": "float64", "last_token_t": "float64",
     "last_progress_t": "float64", "ended_t": "float64", "outcome": "string", "how": "string", "own": "string",
-    "exposed": "bool", "fault": "int64", "status": "int64", "response_id": "string", "tokens": "int64",
-    "usage_tokens": "int64", "finish_reason": "string", "gap_count": "int64", "gap_sum_s": "float64",
-    "gap_max_s": "float64", "unclean_end": "string", "damaged": "string", "evidence": "string",
+    "exposed": "bool", "fault": "int64", "windows": "string", "status": "int64", "response_id": "string",
+    "tokens": "int64", "usage_tokens": "int64", "finish_reason": "string", "gap_count": "int64",
+    "gap_sum_s": "float64", "gap_max_s": "float64", "unclean_end": "string", "damaged": "string", "evidence": "string",
 }  # fmt: skip
 FAULTS: Final = {
     "fault": "int64", "kind": "string", "aim": "string", "state": "string", "effective": "bool", "model": "string",
@@ -139,7 +139,8 @@ def _whole(path: Path) -> Generator[Path]:
 
 
 def _request(joined: Joined) -> Row:
-    """`outcome` is as the analysis counted it: also void and unfinished."""
+    """`outcome` is as the analysis counted it: also void and unfinished. `windows` are numbers of faults with commas:
+    those it was in flight in, from the strike to the sustained recovery of its model; null where there was none."""
     start, end, judged = joined.start, joined.end, joined.judged
     row = _of(start, RequestStarted, REQUESTS)
     if end is not None:
@@ -150,6 +151,8 @@ def _request(joined: Joined) -> Row:
     row["outcome"] = joined.fate
     if judged is not None:
         row |= {"own": judged.own, "exposed": bool(judged.faults), "fault": judged.fault}
+    if joined.windows:
+        row["windows"] = ",".join(map(str, joined.windows))
     return row
 
 

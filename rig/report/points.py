@@ -29,13 +29,14 @@ COLUMNS: Final = ("started", *FATES, "tokens")
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A request of the load. Times on the run's clock, durations in seconds; `duration_s` of one that is unfinished
+    """A request of the load. Times on the run's clock, durations in seconds from when it was due, as in the tables (in
+    a closed loop that is when it was sent); `duration_s` of one that is unfinished
     is as long as the journal saw it."""
 
     id: str
     model: str
     entry: str
-    sent_t: float
+    due_t: float
     duration_s: float
     ttft_s: float | None
     fate: Fate
@@ -135,7 +136,7 @@ class Requests:
 
     def points(self) -> list[Point]:
         """In the order in which they were sent; equal times by id."""
-        return sorted([*self.completed.kept, *self.failed.kept], key=lambda point: (point.sent_t, point.id))
+        return sorted([*self.completed.kept, *self.failed.kept], key=lambda point: (point.due_t, point.id))
 
     def settled(self, batch: Settled) -> None:
         load = [at for at, attempt in enumerate(batch.attempts) if attempt.start.source == "load"]
@@ -175,14 +176,14 @@ class Requests:
 
 def _point(judged: Judged) -> Point:
     attempt, end = judged.attempt, judged.attempt.end
-    sent_t, first_t = end.started_t, end.first_token_t
+    due_t, first_t = attempt.planned_t, end.first_token_t
     return Point(
         id=attempt.id,
         model=attempt.model,
         entry=attempt.entry,
-        sent_t=sent_t,
-        duration_s=max(end.ended_t - sent_t, 0.0),
-        ttft_s=None if first_t is None or not attempt.streamed else first_t - sent_t,
+        due_t=due_t,
+        duration_s=max(end.ended_t - due_t, 0.0),
+        ttft_s=None if first_t is None or not attempt.streamed else first_t - due_t,
         fate=fate_of(judged),
         how=end.how or "",
         own=judged.own or "",
@@ -196,8 +197,8 @@ def _unfinished(start: RequestStarted, end_t: float) -> Point:
         id=start.id,
         model=start.model,
         entry=start.entry,
-        sent_t=start.t,
-        duration_s=max(end_t - start.t, 0.0),
+        due_t=start.planned_t,
+        duration_s=max(end_t - start.planned_t, 0.0),
         ttft_s=None,
         fate="unfinished",
         how="",

@@ -56,6 +56,12 @@ def requests(analysis: Analysis) -> Table:
     note = f"Lost: {how}. Without the rig's own deadlines: {total.lost_without_deadlines}. "
     note += f"Calm weather: {analysis.requests.calm.started} requests, {analysis.requests.calm.error} errors, "
     note += f"{analysis.requests.calm.lost} lost."
+    held = analysis.held_back
+    if held is not None:
+        note += (
+            f" With {held.bound} in flight, {held.held} had to wait for a place, at most {seconds(held.longest_s)}; "
+        )
+        note += f"{held.unsent} more were due and never sent, and are in no count."
     return Table("Requests", columns, (row,), note)
 
 
@@ -147,7 +153,7 @@ def latency(analysis: Analysis) -> Table:
         groups |= {"all, from when sent": result.from_start}
     note = "In brackets: with failures counted as infinite. Sketched, ± 2 %."
     if analysis.settings.open_loop:
-        late = [milliseconds(value) for value in result.late.quantiles((0.5, 0.99))]
+        late = [milliseconds(value) for value in result.late_quantiles((0.5, 0.99))]
         note += f" From when each was due; sent {late[0]} later at p50, {late[1]} at p99."
     return Table(
         "Latency",
@@ -155,6 +161,33 @@ def latency(analysis: Analysis) -> Table:
         tuple((name, f"{values.good}", *_latency_cells(values)) for name, values in groups.items()),
         note,
     )
+
+
+def during(analysis: Analysis) -> Table | None:
+    """One row for each kind of fault that struck; None without any."""
+    if not analysis.during:
+        return None
+    asked = analysis.settings.objectives.any
+    columns = (
+        "fault", "windows", "together", "completed", "failed", *(("met",) if asked else ()),
+        *(f"{name} {share}" for name in ("TTFT", "ITL", "E2EL") for share in _SHARES),
+    )  # fmt: skip
+    rows = tuple(
+        (kind, f"{times.windows}", length(times.length_s), *_during_counts(times.latencies, asked=asked),
+         *_latency_cells(times.latencies))
+        for kind, times in analysis.during.items()
+    )  # fmt: skip
+    note = (
+        "Of requests in flight at some time from a strike to the sustained recovery of their model (unaffected: to the "
+    )
+    note += "heal). In brackets: with failures counted as infinite. The calm ones are above."
+    return Table("Latency during faults", columns, rows, note)
+
+
+def _during_counts(values: Latencies, *, asked: bool) -> list[str]:
+    ended = values.good + values.failed
+    met = [percent(values.met / ended) if ended else "-"]
+    return [f"{values.good}", f"{values.failed}", *(met if asked else [])]
 
 
 _SHARES: Final = tuple(f"p{share * 100:g}" for share in PERCENTILES)
@@ -172,14 +205,19 @@ def goodput(analysis: Analysis) -> Table | None:
         return None
     limits = (("TTFT", wanted.ttft_s), ("ITL", wanted.itl_s), ("E2EL", wanted.e2el_s))
     said = ", ".join(f"{name} ≤ {milliseconds(limit)}" for name, limit in limits if limit is not None)
-    groups = {"all": result.all_latencies(), **result.latencies, **result.latencies_by_weather}
+    groups = {"all": result.all_latencies(), **result.latencies}
+    groups |= {f"through {name}": values for name, values in sorted(result.latencies_by_entry.items())}
+    groups |= {**result.latencies_by_streamed, **result.latencies_by_weather}
     rows = tuple(
         (name, f"{values.met}", percent(values.met / (values.good + values.failed)))
         for name, values in groups.items()
         if _any(values)
     )
     per_s = "" if found.per_s is None else f" {found.per_s:.2f} requests/s."
-    return Table("Goodput", ("requests", "met", "share"), rows, f"Met: {said}.{per_s}")
+    return Table("Goodput", ("requests", "met", "share"), rows, f"Met: {said}.{per_s}{_STREAMS_ALONE}")
+
+
+_STREAMS_ALONE: Final = " What is not streamed has no TTFT and no ITL to meet."
 
 
 def _latency_cells(values: Latencies) -> list[str]:
@@ -254,7 +292,5 @@ def findings(analysis: Analysis) -> list[str]:
 
 def all_tables(analysis: Analysis, verdict: Verdict) -> list[Table]:
     tables = [summary(analysis), requests(analysis), faults(analysis), recovery(analysis), latency(analysis)]
-    good = goodput(analysis)
-    tables += [good] if good else []
-    listed = lost(analysis)
-    return [*tables, *([listed] if listed else []), checks(verdict)]
+    some = (during(analysis), goodput(analysis), lost(analysis))
+    return [*tables, *(table for table in some if table), checks(verdict)]

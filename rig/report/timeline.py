@@ -33,6 +33,7 @@ MAX_LINES: Final = 400
 MAX_VALUE: Final = 160
 BEFORE_S: Final = 10.0
 AFTER_S: Final = 60.0
+_LATE_S: Final = 0.001
 _DULL: Final = frozenset({"memory", "event_index"})
 
 Records = Callable[[], Iterable[AnyRecord]]
@@ -106,7 +107,7 @@ def _about(start: RequestStarted, end: RequestEnded | None) -> list[str]:
         f"  prompt {start.prompt_tokens} tokens, at most {start.max_tokens} asked for",
     ]
     if end is None:
-        return [*head, "  it has no end line: the driver died, or still waits"]
+        return [*head, *_due(start, start.t), "  it has no end line: the driver died, or still waits"]
     how = f" ({end.how})" if end.how else ""
     head.append(f"  {end.outcome}{how}, HTTP {end.status}, response {end.response_id}, {end.tokens} tokens")
     moments = (
@@ -118,6 +119,7 @@ def _about(start: RequestStarted, end: RequestEnded | None) -> list[str]:
         ("last progress", end.last_progress_t),
         ("ended", end.ended_t),
     )
+    head += _due(start, end.started_t)
     head += [f"  {name:<14}{t:10.3f}  +{t - end.started_t:.3f}" for name, t in moments if t is not None]
     if end.gaps.count:
         head.append(f"  {end.gaps.count} gaps between chunks, the longest {end.gaps.max_s:.3f} s")
@@ -125,6 +127,12 @@ def _about(start: RequestStarted, end: RequestEnded | None) -> list[str]:
     if end.evidence:
         head.append(f"  evidence: {_short(end.evidence, 1000)}")
     return head
+
+
+def _due(start: RequestStarted, sent_t: float) -> list[str]:
+    """When it was due, where it was sent later than that by more than a client of a closed loop takes."""
+    late_s = sent_t - start.planned_t
+    return [f"  {'due':<14}{start.planned_t:10.3f}  -{late_s:.3f}"] if late_s >= _LATE_S else []
 
 
 def _lines(records: Iterable[AnyRecord], from_t: float, to_t: float, node: str | None = None) -> list[str]:

@@ -11,9 +11,9 @@ from rig.analysis.checks.check import Status
 from rig.analysis.counts import Objectives
 from rig.analysis.requests import CALM, FAULTED
 from rig.analysis.verdict import verdict_of
-from rig.journal.records import RequestEnded, RequestStarted
+from rig.journal.records import AnyRecord, HeldBack, RequestEnded, RequestStarted
 from rig.report.json import report_json
-from rig.report.tables import goodput
+from rig.report.tables import goodput, requests
 from tests.analysis.tape import A, B, Tape
 
 OPEN = {"kind": "poisson", "rate": 5.0}
@@ -99,6 +99,44 @@ def test_goodput_takes_every_objective(objectives: dict[str, float], met: int) -
     assert reported["objectives"]["ttft_s"] == objectives.get("ttft")
 
 
+def test_a_stream_that_completed_without_content_has_not_met_its_time_to_first_token() -> None:
+    tape = tape_of(objectives={"ttft": 0.5})
+    tape.ok(10, 10.4, first_token_t=None, last_token_t=None, tokens=0)
+    tape.ok(11, 11.4)
+    analysis = tape.analyse()
+    found = analysis.requests.goodput(analysis.settings.objectives)
+    assert found is not None
+    assert (found.met, found.share) == (1, 0.5)
+
+
+def test_goodput_tells_streams_from_what_has_no_first_token_to_be_late() -> None:
+    tape = tape_of(objectives={"ttft": 0.5})
+    tape.ok(10, 12)
+    tape.ok(11, 13, entry="node-2", streamed=False, first_token_t=None, last_token_t=None)
+    table = goodput(tape.analyse())
+    assert table is not None
+    shares = {name: share for name, _, share in table.rows}
+    assert (shares["streamed"], shares["not streamed"]) == ("0 %", "100.0 %")
+    assert (shares["through node-1"], shares["through node-2"]) == ("0 %", "100.0 %")
+
+
+def test_what_is_void_is_no_failure_of_the_target_in_any_time() -> None:
+    tape = tape_of(objectives={"e2el": 1.0})
+    for second in range(1, 300):
+        tape.own(float(second), lag_s=2.5 if second == 221 else 0.01)
+    tape.ok(10, 10.5)
+    tape.lost(100, 220.5, "hung", tokens=7)
+    tape.error(30, 31)
+    tape.end(300)
+    analysis = tape.analyse()
+    together = analysis.requests.all_latencies()
+    assert (analysis.requests.total.void, together.good, together.failed) == (1, 1, 1)
+    assert together.tokens == 1 + 7, "of all answers"
+    found = analysis.requests.goodput(analysis.settings.objectives)
+    assert found is not None
+    assert found.share == 0.5
+
+
 def test_without_objectives_there_is_no_goodput() -> None:
     tape = tape_of()
     tape.ok(1, 2)
@@ -111,14 +149,16 @@ def test_without_objectives_there_is_no_goodput() -> None:
 def test_an_open_loop_counts_from_when_a_request_was_due_and_beside_it_from_its_start() -> None:
     tape = tape_of(arrivals=OPEN)
     for number in range(100):
-        arrival(tape, number, number, number + 0.5, number + 0.7)
+        arrival(tape, number, number, number + 0.51, number + 0.71)
     analysis = tape.analyse()
     result, latencies = analysis.requests, analysis.requests.latencies[A]
     assert latencies.e2el.quantile(0.5) == pytest.approx(0.7, rel=0.03)
     assert latencies.ttft.quantile(0.5) == pytest.approx(0.6, rel=0.03)
     assert result.from_start.e2el.quantile(0.5) == pytest.approx(0.2, rel=0.03)
     reported = report_json(analysis, verdict_of(analysis))
-    assert reported["sent_late"]["max_s"] == 0.5
+    assert reported["sent_late"]["max_s"] == reported["sent_late"]["p99_s"] == 0.51, (
+        "a sketch's p99 is not above the worst"
+    )
     assert reported["latency_from_start"]["e2el"]["good"]["p50_s"] == pytest.approx(0.2, rel=0.03)
 
 
@@ -132,11 +172,40 @@ def sent(late_s: float, share: float) -> Callable[[Tape], object]:
     return build
 
 
+def held(*, late_s: float, unsent: int) -> Callable[[Tape], object]:
+    """A bound in flight that was met."""
+
+    def build(tape: Tape) -> None:
+        sent(late_s, 1.0)(tape)
+        tape.add(HeldBack(t=1005.0, bound=4, held=7, longest_s=2.5, unsent=unsent))
+
+    return build
+
+
+def starts_alone(late_s: float) -> Callable[[Tape], object]:
+    """None of them ended."""
+
+    def build(tape: Tape) -> None:
+        tape.add(*(one for one in sent_records(late_s) if isinstance(one, RequestStarted)))
+
+    return build
+
+
+def sent_records(late_s: float) -> list[AnyRecord]:
+    tape = tape_of(arrivals=OPEN)
+    sent(late_s, 1.0)(tape)
+    return tape.records()
+
+
 CASES: list[tuple[str, Status, Callable[[Tape], object]]] = [
     ("load-on-time", "pass", sent(0.004, 1.0)),
     ("load-on-time", "unknown", sent(0.02, 0.02)),
     ("load-on-time", "not-exercised", lambda t: t.end(1)),
     ("load-on-time", "pass", sent(2.0, 0.005)),  # the 99th percentile decides: one in 200 is none
+    ("load-on-time", "pass", held(late_s=0.001, unsent=0)),
+    ("load-on-time", "unknown", held(late_s=0.001, unsent=1)),  # no percentile has what was never sent
+    ("load-on-time", "unknown", starts_alone(0.02)),
+    ("load-on-time", "pass", starts_alone(0.001)),
 ]
 
 
@@ -146,6 +215,20 @@ def test_check(name: str, expected: Status, build: Callable[[Tape], object]) -> 
     build(tape)
     check = next(check for check in verdict_of(tape.analyse()).checks if check.name == name)
     assert check.status == expected, check.summary
+
+
+def test_what_a_bound_held_back_is_said_in_every_report() -> None:
+    tape = tape_of(arrivals=OPEN)
+    held(late_s=0.001, unsent=12)(tape)
+    analysis = tape.analyse()
+    verdict = verdict_of(analysis)
+    assert report_json(analysis, verdict)["held_back"] == {"bound": 4, "held": 7, "longest_s": 2.5, "unsent": 12}
+    said = requests(analysis).note
+    assert "With 4 in flight, 7 had to wait for a place, at most 2.5 s; 12 more were due and never sent" in said
+    check = next(check for check in verdict.checks if check.name == "load-on-time")
+    assert check.summary.startswith("12 requests were due and never sent, and no figure has them: ")
+    assert "7 found 4 in flight and waited, at most 2.5 s" in check.summary
+    assert analysis.requests.total.started == 1000, "what was not sent is in no count"
 
 
 def test_a_closed_loop_has_no_time_to_be_late_for() -> None:

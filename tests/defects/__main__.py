@@ -5,7 +5,7 @@ whose faults bring it out, or a scripted scenario. A check that is meant for it 
 must not pass. Sound runs must raise nothing, and runs of exo 0.3.70 with a correct keeper no check of the keeper.
 
 Prints a line a run and the table. Ends with status 1 when a defect was missed, when a sound run raised anything, or
-when there was not time for all.
+when there was not time for all. A signal ends it with all that it started, and without a table.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -20,10 +21,12 @@ from pathlib import Path
 from typing import Final
 
 from rig.config.defects import DEFECTS
+from tests.defects.ending import Ending, end_workers, in_worker
 from tests.defects.jobs import Job, Row, run
 from tests.defects.table import line, matrix, summary, written
 
 DOCUMENT: Final = Path("docs/defects.md")
+_LOOK_S: Final = 0.2  # for a signal
 
 
 def jobs_of(
@@ -38,21 +41,26 @@ def jobs_of(
     return found
 
 
-def rows_of(jobs: Sequence[Job], workers: int, until: float) -> Iterator[Row]:
-    """As they come; what could not be begun by then is a row that says so."""
+def rows_of(jobs: Sequence[Job], workers: int, until: float, ending: Ending) -> Iterator[Row]:
+    """As they come; what could not be begun by then is a row that says so. Nothing comes after a signal."""
     waiting = list(reversed(jobs))
-    with ProcessPoolExecutor(workers) as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="rig-defects-") as scratch,
+        ProcessPoolExecutor(workers, initializer=in_worker, initargs=(scratch,)) as pool,
+    ):
         running: set[Future[Row]] = set()
-        while waiting or running:
+        while (waiting or running) and ending.number is None:
             while waiting and len(running) < workers:
                 job = waiting.pop()
                 if time.monotonic() > until:
                     yield Row(job, ok=False, why="there was no time for it")
                     continue
                 running.add(pool.submit(run, job))
-            done, running = wait(running, return_when=FIRST_COMPLETED)
+            done, running = wait(running, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
             for one in done:
                 yield one.result()
+        if ending.number is not None:
+            end_workers()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,9 +86,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sound = flawed = 0
     jobs = jobs_of(names, sound=sound, flawed=flawed, seed=chosen.seed, folder=chosen.keep, real=chosen.real)
     rows: list[Row] = []
-    for row in rows_of(jobs, 1 if chosen.real else chosen.jobs, time.monotonic() + chosen.minutes * 60):
-        rows.append(row)
-        print(line(row), flush=True)
+    with Ending() as ending:
+        for row in rows_of(jobs, 1 if chosen.real else chosen.jobs, time.monotonic() + chosen.minutes * 60, ending):
+            rows.append(row)
+            print(line(row), flush=True)
+    if ending.number is not None:
+        print(f"ended by signal {ending.number} after {len(rows)} of {len(jobs)} runs", flush=True)
+        return ending.status
     print("\n".join(["", *matrix(rows), "", *summary(rows)]))
     if chosen.write:
         DOCUMENT.write_text(written(DOCUMENT.read_text(), rows, chosen.seed))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,6 +15,7 @@ from rig.config.plan import Plan
 from rig.errors import ClusterError
 from tests.defects.cases import Case
 from tests.defects.draw import drawn
+from tests.defects.ending import call
 from tests.defects.play import Outcome, judged, worst
 
 PACE: Final = 10.0
@@ -80,17 +80,10 @@ def _write(path: Path, content: Mapping[str, Any]) -> str:
 def _call(command: list[str], output: Path, limit_s: float) -> str:
     with output.open("wb") as out:
         try:
-            ended = subprocess.run(
-                [sys.executable, "-m", "rig", *command],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                timeout=limit_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
+            status = call([sys.executable, "-m", "rig", *command], out, limit_s)
+        except TimeoutError as error:
             raise ClusterError(f"rig {command[0]} did not end within {limit_s:.0f} s") from error
-    if ended.returncode not in _EXITS:
+    if status not in _EXITS:
         tail = output.read_text(errors="replace")[-600:]
-        raise ClusterError(f"rig {command[0]} ended with status {ended.returncode}: {tail}")
-    return "finished" if ended.returncode in (0, 1) else "finished, unknown"
+        raise ClusterError(f"rig {command[0]} ended with status {status}: {tail}")
+    return "finished" if status in (0, 1) else "finished, unknown"

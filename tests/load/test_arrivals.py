@@ -79,6 +79,24 @@ def test_a_trace_of_one_moment_does_not_repeat_without_end_at_once() -> None:
     assert found[-1].at_s > 0
 
 
+def test_prompts_of_a_replay_begin_alike_as_far_as_their_blocks_do() -> None:
+    trace = [TraceRow(0.0, 1300, 9, (7, 8, 9)), TraceRow(1.0, 1100, 9, (7, 8, 5)), TraceRow(2.0, 600, 9)]
+    workload = Workload.model_validate({"name": "t", "models": [{"model": "m"}]})
+    draw = Draw(workload, 1, "arrivals")
+    found = list(islice(replayed(trace, 1.0), 4))
+    first, second, plain, again = (
+        draw.next(one.prompt_tokens, one.output_tokens, one.blocks).prompt.split() for one in found
+    )
+    assert [len(words) for words in (first, second, plain, again)] == [1300, 1100, 600, 1300]
+    assert first[:1024] == second[:1024], "two blocks of 512 tokens"
+    assert first[1024:1032] != second[1024:1032], "and then a block of its own"
+    assert first[:8] != first[512:520], "no block is like another"
+    assert plain[:8] != first[:8]
+    assert again[:8] != first[:8], "what comes around again is new to a prefix cache"
+    other = Draw(workload, 2, "arrivals").next(1300, 9, found[0].blocks).prompt.split()
+    assert other[:8] != first[:8], "so is another run"
+
+
 @pytest.mark.parametrize("shape", ["normal", "lognormal"])
 def test_lengths_from_distributions(shape: str) -> None:
     lengths = Lengths.model_validate({"low": 1, "high": 100_000, "shape": shape, "mean": 500.0, "deviation": 100.0})

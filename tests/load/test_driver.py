@@ -215,9 +215,9 @@ async def test_open_loop_is_bounded_in_flight_and_tells_how_late_it_was(recorded
         await client.send(SOUND)
 
     go_on = asyncio.Event()
-    load = workload(arrivals={"kind": "constant", "rate": 200.0}, clients=1)
+    load = workload(arrivals={"kind": "constant", "rate": 200.0, "max_concurrency": 5})
     async with serving(script) as server:
-        driver = LoadDriver(load, {"s": server.url}, recorded.journal, seed=1, requests=20, max_in_flight=5)
+        driver = LoadDriver(load, {"s": server.url}, recorded.journal, seed=1, requests=20)
         running = asyncio.create_task(driver.run(asyncio.Event()))
         await asyncio.sleep(0.4)
         assert driver.in_flight == len(starts(recorded)) == 5

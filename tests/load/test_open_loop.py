@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
-from rig.clock import Pace
+from rig.clock import Pace, RunClock
 from rig.config.workload import Workload
-from rig.journal.records import RequestEnded, RequestStarted
+from rig.journal.records import AnyRecord, RequestEnded, RequestStarted
+from rig.journal.write import Journal
 from rig.load.backoff import Backoff
 from rig.load.client import LoadDriver
 from rig.load.deadlines import GRACE_S, Limits, paced_grace_s
+from rig.load.summary import flags
 from rig.load.tally import Tally
 from tests.load.conftest import Recorded
 from tests.load.servers import serving, sound, start_mock, until
@@ -92,6 +95,26 @@ async def test_what_is_sent_late_counts_from_when_it_was_due(recorded: Recorded)
     assert 0.2 < late.p50_s < 2.0
     assert due.p50_s >= late.p50_s * 0.98
     assert due.p50_s > start.p50_s
+    (flag,) = flags(tally)
+    assert flag.startswith("the rig sent late: p99 ")
+
+
+def test_nothing_is_sent_before_it_was_due(tmp_path: Path) -> None:
+    """On the loop of the rig, whose timers are of whole milliseconds: sent early, a latency would be short."""
+    records: list[AnyRecord] = []
+
+    async def main() -> None:
+        journal = Journal(tmp_path, RunClock())
+        journal.subscribe(records.append)
+        load = workload(arrivals={"kind": "poisson", "rate": 150.0})
+        async with serving(sound) as server:
+            await LoadDriver(load, {"s": server.url}, journal, seed=1, requests=200).run(asyncio.Event())
+        journal.close()
+
+    uvloop.run(main())
+    starts = [record for record in records if isinstance(record, RequestStarted)]
+    assert len(starts) == 200
+    assert [start for start in starts if start.t < start.planned_t] == []
 
 
 async def test_a_replay_sends_the_lengths_of_its_trace(recorded: Recorded, tmp_path: Path) -> None:

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
 from rig.journal.records import Gaps, How, Outcome, RequestEnded, RequestStarted
 from rig.load.sketch import GapSketch
-from rig.load.summary import summary_tables
+from rig.load.summary import summary, summary_tables
 from rig.load.tally import EXAMPLES, REASONS, Tally
 
 
@@ -79,7 +80,7 @@ def test_times_are_of_completed_requests() -> None:
         tally.feed(end(number, "completed" if number else "error"))
     assert tally.ttft.spread().count == tally.e2el.spread().count == tally.itl.spread().count == 9
     assert near(tally.ttft.spread().p50_s, 0.2, 0.006)
-    assert near(tally.itl.spread().p90_s, 0.1, 0.006), "(last - first) / (tokens - 1)"
+    assert near(tally.itl.spread().p90_s, 0.075, 0.006), "(last - first) / (tokens by the server - 1)"
     assert near(tally.e2el.spread().p99_s, 0.6, 0.006)
     assert near(tally.connect.spread().p50_s, 0.01, 0.006)
     assert near(tally.late.spread().p50_s, 0.25, 0.006)
@@ -107,3 +108,18 @@ def test_what_a_server_says_is_printed_as_it_is() -> None:
         Console(file=printed, width=100).print(table)
     assert "[/bold] [red]no" in printed.getvalue()
     assert "org/[x] at http://[::1]:5" in printed.getvalue()
+
+
+def test_beside_the_good_stand_the_same_with_failures_as_infinite() -> None:
+    tally = Tally()
+    for number in range(10):
+        tally.feed(start(number))
+        tally.feed(end(number, "error" if number < 2 else "completed", evidence="no"))
+    found = summary(tally, url="", model="", journal=None)
+    for name in ("ttft", "itl", "e2el", "ttft_due", "e2el_due"):
+        good, beside = found["times"][name], found["times_failures_infinite"][name]
+        assert near(beside["p50_s"], good["p50_s"], 0.02)
+        assert (good["p99_s"], beside["p90_s"], beside["p99_s"]) == (pytest.approx(good["p50_s"], rel=0.02), None, None)
+    printed = io.StringIO()
+    Console(file=printed, width=160).print(summary_tables(tally, url="", model="")[1])
+    assert "(∞)" in next(line for line in printed.getvalue().splitlines() if " E2EL " in line)

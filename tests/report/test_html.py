@@ -85,7 +85,7 @@ async def test_a_drag_zooms_every_chart_and_a_double_click_shows_all(page: Page,
     inside = [
         request
         for request in read_report(real_run).series.requests.points()
-        if zoomed["view"]["from"] <= round(request.sent_t, 3) <= zoomed["view"]["to"]
+        if zoomed["view"]["from"] <= round(request.due_t, 3) <= zoomed["view"]["to"]
     ]
     assert zoomed["drawn"]["latency"] == len(inside)
     for clicks in (1, 2):

@@ -36,6 +36,13 @@ def test_they_hold_what_the_tables_count(lossy_run: Path) -> None:
     assert faults["kind"].tolist() == [fault.kind for fault in analysis.faults]
     assert faults["lost"].tolist() == [analysis.requests.by_fault[number].lost for number in faults["fault"]]
     assert int(faults["lost"].sum()) > 0
+    kinds = {fault.number: fault.kind for fault in analysis.faults}
+    rows: list[tuple[str, str]] = list(zip(load["outcome"].tolist(), load["windows"].fillna("").tolist(), strict=True))
+    for kind, times in analysis.during.items():
+        inside = [outcome for outcome, some in rows if some and kind in [kinds[int(one)] for one in some.split(",")]]
+        good, failed = times.latencies.good, times.latencies.failed
+        assert (inside.count("completed"), len(inside)) == (good, good + failed)
+    assert sum(times.latencies.good for times in analysis.during.values()) > 0
     assert recoveries["class"].tolist() == [recovery.recovery_class for recovery in analysis.recoveries]
     assert load["tokens"].sum() > 1000
     assert load["first_token_t"].notna().sum() > total.completed / 2

@@ -82,7 +82,7 @@ def test_the_summary_has_the_columns_of_the_reference(sound_run: Path) -> None:
 def test_markdown_tables_are_well_formed(lossy_run: Path) -> None:
     found = read_report(lossy_run)
     blocks = re.findall(r"(?:^\|.*\n)+", markdown(found.analysis, found.verdict), re.MULTILINE)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     for block in blocks:
         counts = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
         assert len(counts) == 1

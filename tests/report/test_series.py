@@ -6,10 +6,19 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from rig.analysis.analyse import analyse
-from rig.journal.records import AnyRecord, MasterSeen, NodeMemory, Own, Reachability, ViewChanged
+from rig.journal.records import (
+    AnyRecord,
+    MasterSeen,
+    NodeMemory,
+    Own,
+    Reachability,
+    RequestStarted,
+    ViewChanged,
+)
 from rig.report.joined import Joined
 from rig.report.lanes import Lanes, Samples, Track
 from rig.report.points import MAX_COMPLETED, Bins, Requests, Thinned
@@ -57,7 +66,22 @@ def test_what_never_ended_is_a_point_as_long_as_it_was_seen() -> None:
     tape.end(25)
     _, series = gather(tape.info, tape.records())
     (point,) = [one for one in series.requests.points() if one.fate == "unfinished"]
-    assert (point.id, point.sent_t, point.duration_s) == (name, 10, 15)
+    assert (point.id, point.due_t, point.duration_s) == (name, 10, 15)
+
+
+def test_a_point_of_an_open_loop_counts_from_when_it_was_due() -> None:
+    """As the tables do: what the rig or its bound held back shows in the plot."""
+    tape = Tape(workload={"name": "w", "models": [{"model": A}], "arrivals": {"kind": "poisson", "rate": 1.0}})
+    tape.ok(20, 21, first_token_t=20.5, last_token_t=21)
+    tape.started(22)
+    records = [
+        msgspec.structs.replace(record, planned_t=15.0) if isinstance(record, RequestStarted) else record
+        for record in tape.records()
+    ]
+    _, series = gather(tape.info, records)
+    ended, open_ = series.requests.points()
+    assert (ended.due_t, ended.duration_s, ended.ttft_s) == (15, 6, 5.5)
+    assert (open_.due_t, open_.duration_s, open_.fate) == (15, 7, "unfinished")
 
 
 def test_thinning_keeps_to_its_bound_and_counts_what_it_left_out() -> None:

@@ -6,12 +6,13 @@ import json
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rig.cli.report import report
 from rig.cli.show import show
 from rig.errors import JournalError, UsageError
-from rig.journal.records import LogLine, RequestEnded
+from rig.journal.records import AnyRecord, LogLine, RequestEnded, RequestStarted
 from rig.report.find import find_run
 from rig.report.timeline import MAX_LINES, fault_timeline, request_timeline
 from tests.analysis.generate import Shape, info_of, records_of, write_journal
@@ -116,6 +117,23 @@ def test_a_request_without_an_end_and_the_tail_of_one_with() -> None:
     assert "data: tail" in text
     assert "its own log" in text
     assert "another's log" not in text
+
+
+def test_a_request_that_was_sent_late_says_when_it_was_due() -> None:
+    tape = Tape()
+    name, open_one = tape.ok(20, 21), tape.started(22)
+
+    def late() -> list[AnyRecord]:
+        return [
+            msgspec.structs.replace(record, planned_t=15.0) if isinstance(record, RequestStarted) else record
+            for record in tape.records()
+        ]
+
+    assert "  due               15.000  -5.000\n  sent              20.000  +0.000" in "\n".join(
+        request_timeline(late, name)
+    )
+    assert "  due               15.000  -7.000\n" in "\n".join(request_timeline(late, open_one))
+    assert "due" not in "\n".join(request_timeline(tape.records, name))
 
 
 def test_a_timeline_is_bounded(results: Path) -> None:

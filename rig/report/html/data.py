@@ -53,7 +53,7 @@ def _points(points: Sequence[Point]) -> dict[str, Any]:
         "models": list(models),
         "entries": list(entries),
         "id": [point.id for point in points],
-        "t": [round(point.sent_t, 3) for point in points],
+        "t": [round(point.due_t, 3) for point in points],
         "duration": [round(point.duration_s, 4) for point in points],
         "ttft": [None if point.ttft_s is None else round(point.ttft_s, 4) for point in points],
         "fate": [FATES.index(point.fate) for point in points],

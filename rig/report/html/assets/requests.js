@@ -14,7 +14,7 @@ function latencyScale(box) {
 
 chart("latency", {
   title: "Latency of every request", height: 300,
-  note: `when it was sent, logarithmic${data.left_out ? `; ${data.left_out} more requests than can be drawn are left out here, and nowhere else` : ""}`,
+  note: `by when it was due to be sent, logarithmic${data.left_out ? `; ${data.left_out} more requests than can be drawn are left out here, and nowhere else` : ""}`,
   label: `Latency over time of ${R.t.length} requests, coloured by outcome, with faults shaded`,
   paint(g) {
     const y = latencyScale(g.box);
@@ -53,7 +53,7 @@ chart("latency", {
 function sayRequest(i) {
   const more = R.more[i] || {}, fate = FATES[R.fate[i]];
   const parts = [`${R.id[i]}: ${fate}${more.how ? ` (${more.how})` : ""}, ${R.models[R.model[i]]} through ${R.entries[R.entry[i]]}`];
-  parts.push(`sent at ${clock(R.t[i])}, ${seconds(R.duration[i])} to its end${R.ttft[i] === null ? "" : `, first token after ${seconds(R.ttft[i])}`}${R.streamed[i] ? "" : ", not streamed"}`);
+  parts.push(`due at ${clock(R.t[i])}, ${seconds(R.duration[i])} to its end${R.ttft[i] === null ? "" : `, first token after ${seconds(R.ttft[i])}`}${R.streamed[i] ? "" : ", not streamed"}`);
   if (more.own) parts.push(more.own === "node" ? "its own node was faulted" : "its own node was rejoining");
   if (more.fault !== undefined && more.fault !== null) parts.push(`by fault ${more.fault}`);
   return parts.join("\n");
