@@ -4,8 +4,8 @@ Probes are load too: a model gets one at every interval (`fast_s` while a fault 
 `slow_s`), through a node whose last one has ended. A probe is never given up before `limit_s`, which must be well above
 the latency of the loaded cluster. But one that hangs must not hide for so long that the others would be served (what
 waits at an instance that is gone says nothing of the new one): the next one goes beside it when it has waited for
-`patience_s`, the third after twice that, and so on, until `MOST_WAITING` wait. So few hang, and the gap between tries stays
-in proportion to the outage. Nothing sent before a heal, or before a model had a new instance, holds back what
+`patience_s`, the third after twice that, and so on, until `MOST_WAITING` wait. So few hang, and the gap between two
+stays in proportion to the outage. Nothing sent before a heal, or before a model had a new instance, holds back what
 comes after: time to serve is that of a request *started* after the heal.
 
 No node gets more than `node_per_s`, whatever the others do: when one stands still its share is not put upon the rest.
