@@ -152,7 +152,7 @@ async def _measure(inventory: Inventory, folder: Path, seconds: float) -> list[d
         observer = Observer(target, entries, journal, timing=settings.watching)
         prober = Prober(
             settings.models, entries, journal, fast_s=settings.probe_fast_s, slow_s=settings.probe_slow_s,
-            node_per_s=settings.probes_per_node_s, limit_s=settings.probe_limit_s,
+            node_per_s=settings.probes_per_node_s, limit_s=settings.probe_limit_s, patience_s=settings.probe_patience_s,
         )  # fmt: skip
         running = [asyncio.create_task(observer.run(stop)), asyncio.create_task(prober.run(stop))]
         await asyncio.sleep(2.0)
