@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rig.analysis.counting import AT_ONCE, RequestCounter
+from rig.analysis.batches import Batch, batches
+from rig.analysis.counting import RequestCounter
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Fault, Window
 from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.doubles import Double, InstanceWatch
 from rig.analysis.kinds import KindRow, kind_rows
+from rig.analysis.reading import reading
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.requests import Tally
 from rig.analysis.settings import Settings, settings_of
@@ -27,15 +29,15 @@ from rig.journal.records import (
     Finding,
     PhaseStarted,
     Redeployed,
-    RequestEnded,
     RequestStarted,
     RunEnded,
-    Served,
     Unwedged,
 )
 from rig.journal.run import RunInfo
 
 MAX_LISTED: Final = 200
+AT_ONCE: Final = 10_000
+"""So many requests of one source are waited for before they are counted."""
 
 
 @dataclass(kw_only=True)
@@ -76,7 +78,6 @@ class Analysis:
         return self.ended is not None and self.ended.reason == "finished"
 
 
-_OF_ONE_REQUEST: Final = frozenset({RequestStarted, RequestEnded, Served})
 _SAYING: Final = frozenset({RunEnded, PhaseStarted, Redeployed, Unwedged, Finding, ActivityDied})
 
 
@@ -153,36 +154,48 @@ def analyse(
     `listener` is told how each request and probe was counted, some time after its last record; `beside` of all other
     records as they come, but for those of who served what.
     """
-    settings = settings_of(info)
-    tracker = RecoveryTracker(settings)
-    context = tracker.context
+    return analyse_batches(info, batches(records), notes, listener, beside)
+
+
+def analyse_batches(
+    info: RunInfo,
+    found: Iterable[Batch],
+    notes: ReadNotes | None = None,
+    listener: Listener | None = None,
+    beside: Callable[[AnyRecord], None] | None = None,
+) -> Analysis:
+    """The same of records that were put together before."""
+    tracker = RecoveryTracker(settings_of(info))
+    settings, context, pairing = tracker.settings, tracker.context, tracker.pairing
     doubles, said = InstanceWatch(context), _Said()
     watch = Watch(settings.pace, info.embedded)
     load = RequestCounter("load", context, _Both(watch.speed, listener))
     probes = RequestCounter("probe", context, listener)
-    feed = tracker.feed
-    unsettled = 0
-    for record in records:
-        attempt = feed(record)
-        if attempt is not None:
-            (load if attempt.start.source == "load" else probes).ended(attempt)
-            unsettled += 1
-            if unsettled >= AT_ONCE:
-                unsettled = 0
-                for counter in (load, probes):
-                    counter.settle(tracker.settled_t(), tracker.recoveries, said.baseline())
-        elif type(record) not in _OF_ONE_REQUEST:
-            watch.feed(record)
-            doubles.feed(record)
-            said.feed(record)
-            if beside is not None:
-                beside(record)
-        watch.seen_t = record.t
+    feeds: list[Callable[[AnyRecord], None]] = [tracker.note, watch.feed, doubles.feed, said.feed]
+    if beside is not None:
+        feeds.append(beside)
+    for batch in found:
+        attempts = pairing.join(batch)
+        ended = served = fed = 0
+        for stretch in batch.stretches:
+            for record in batch.others[fed : stretch.others]:
+                for feed in feeds:
+                    feed(record)
+            part = attempts.part(slice(ended, stretch.attempts))
+            tracker.take(part, batch.served[served : stretch.served], stretch.now_t, pairing.open_t(stretch))
+            ended, served, fed = stretch.attempts, stretch.served, stretch.others
+            watch.seen_t = stretch.last_t
+        pairing.close(batch)
+        tracker.settle()
+        for counter in (load, probes):
+            counter.ended(attempts)
+            if counter.waiting >= AT_ONCE:
+                counter.settle(tracker.settled_t(), tracker.recoveries, said.baseline())
     recoveries = tracker.finish()
     watch.finish(context.now_t)
     for counter in (load, probes):
         counter.settle(math.inf, tracker.recoveries, said.baseline())
-    faults, requests = context.faults.all(), load.finish(tracker.pairing)
+    faults, requests = context.faults.all(), load.finish(pairing)
     return Analysis(
         info=info,
         settings=settings,
@@ -193,11 +206,11 @@ def analyse(
         recoveries=recoveries,
         kinds=kind_rows(settings.plan_kinds, faults, recoveries, requests.by_fault),
         requests=requests,
-        probes=probes.finish(tracker.pairing),
+        probes=probes.finish(pairing),
         stalls=context.stalls,
         rejoins=context.windows.rejoins.windows(),
-        orphans=tracker.pairing.orphans,
-        repeated=tracker.pairing.repeated,
+        orphans=pairing.orphans,
+        repeated=pairing.repeated,
         redeployed=said.redeployed,
         unwedged=said.unwedged,
         findings=said.findings,
@@ -212,6 +225,7 @@ def analyse(
 
 def analyse_run(run: Run) -> Analysis:
     """The run in a folder. Raises JournalError when its files cannot be read."""
-    analysis = analyse(run.info, run.records())
+    with reading(run) as found:
+        analysis = analyse_batches(run.info, found)
     analysis.notes = run.notes
     return analysis

@@ -14,7 +14,6 @@ from rig.journal.records import (
     FaultChanged,
     Own,
     Reachability,
-    Served,
     Unwedged,
     ViewChanged,
 )
@@ -36,14 +35,11 @@ class Context:
         self.now_t = 0.0  # of the latest record
 
     def pass_to(self, t: float) -> None:
-        """A record of a request was written then; all others are fed."""
+        """Records of requests, which are not fed, were written up to then."""
         self.now_t = max(self.now_t, t)
 
     def feed(self, record: AnyRecord) -> None:
         self.pass_to(record.t)
-        if isinstance(record, Served):  # one for most requests
-            self.sightings.feed(record)
-            return
         match record:
             case ViewChanged() | Reachability():
                 self.windows.rejoins.see(record)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from rig.journal.records import AnyRecord, MasterSeen, Served, ViewChanged
+from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
 
 MAX_SERVED: Final = 10_000
 _FACETS: Final = frozenset({"instances", "node_id"})
@@ -47,10 +48,6 @@ class Sightings:
 
     def feed(self, record: AnyRecord) -> None:
         match record:
-            case Served():
-                self.served[record.response_id] = record.instance
-                if len(self.served) > MAX_SERVED:
-                    self.served.popitem(last=False)
             case ViewChanged() if record.facet in _FACETS:
                 key = (record.node, record.facet)
                 history = self._histories.get(key)
@@ -61,6 +58,12 @@ class Sightings:
                 self.masters[record.node] = record
             case _:
                 pass
+
+    def serve(self, served: Sequence[tuple[str, str]]) -> None:
+        """Response ids and the instances that they went to."""
+        self.served.update(served)
+        for _ in range(len(self.served) - MAX_SERVED):
+            self.served.popitem(last=False)
 
     def forget(self, before_t: float) -> None:
         for history in self._histories.values():

@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from rig.analysis.attempts import Attempt
+import numpy as np
+
+from rig.analysis.attempts import Bools, Rows
 from rig.analysis.firsts import Firsts
 from rig.journal.records import Own
 
@@ -65,18 +67,23 @@ class Stalls:
         self.total_s += stall.length_s
         self.kept.append(stall)
 
-    def voids(self, attempt: Attempt) -> Stall | None:
-        """The stall that makes this outcome void: it lies across the moment at which a deadline of the rig's decided.
+    def voids(self, rows: Rows) -> Bools:
+        """Which outcomes a stall makes void: it lies across the moment at which a deadline of the rig's decided.
 
         A sleep anywhere in the request does so too: peers give up a connection that nobody reads. Only losses by the
         rig's own deadlines and its connect time-outs can become void.
         """
-        if attempt.ok or not attempt.by_deadline:
-            return None
+        found = np.zeros(len(rows), dtype=np.bool_)
+        if self.kept:
+            for at in np.flatnonzero(rows.by_deadline).tolist():
+                found[at] = self._across(float(rows.started_t[at]), float(rows.ended_t[at]))
+        return found
+
+    def _across(self, started_t: float, ended_t: float) -> bool:
         for stall in reversed(self.kept):
-            if stall.to_t < attempt.started_t:
-                return None
-            decided = stall.from_t <= attempt.ended_t <= stall.to_t + stall.length_s
-            if decided or (stall.slept and stall.from_t <= attempt.ended_t):
-                return stall
-        return None
+            if stall.to_t < started_t:
+                return False
+            decided = stall.from_t <= ended_t <= stall.to_t + stall.length_s
+            if decided or (stall.slept and stall.from_t <= ended_t):
+                return True
+        return False

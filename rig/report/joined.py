@@ -16,7 +16,7 @@ Fate: TypeAlias = Literal["completed", "error", "lost", "void", "unfinished"]
 
 
 def fate_of(judged: Judged) -> Fate:
-    return "void" if judged.void else judged.attempt.outcome
+    return "void" if judged.void else judged.outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,9 @@ class Join:
 
     def settled(self, batch: Settled) -> None:
         if self._sinks:
-            for judged in batch:
-                self._tell(Joined(judged.attempt.start, judged.attempt.end, judged))
+            for at in range(len(batch.attempts)):
+                start, end = batch.attempts.pair(at)
+                self._tell(Joined(start, end, batch.judged(at)))
 
     def unfinished(self, start: RequestStarted) -> None:
         self._tell(Joined(start))

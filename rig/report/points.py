@@ -7,6 +7,7 @@ never leave anything out: their bins become wider instead.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,9 +15,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.analysis.counts import column
-from rig.analysis.settled import Judged, Settled
-from rig.journal.records import RequestEnded, RequestStarted
+from rig.analysis.attempts import HOWS, Attempts, Floats
+from rig.analysis.settled import Settled
+from rig.journal.records import RequestStarted
 from rig.report.joined import Fate, fate_of
 
 MAX_COMPLETED: Final = 40_000
@@ -102,6 +103,17 @@ class Bins:
             low, high = max(from_t, index * self.width_s), min(to_t, (index + 1) * self.width_s)
             values[index] += max(high - low, 0.0) * per_s
 
+    def spread_all(self, name: str, from_t: Floats, to_t: Floats, amounts: Floats) -> None:
+        """The same of many. Most lie within one bin."""
+        if not len(from_t):
+            return
+        to_t = np.maximum(to_t, from_t)
+        self._index(float(to_t.max()))
+        within = (np.maximum(from_t, 0.0) / self.width_s).astype(np.int64) == (to_t / self.width_s).astype(np.int64)
+        self.add_all(name, from_t[within], amounts[within])
+        for at in np.flatnonzero(~within).tolist():
+            self.spread(name, float(from_t[at]), float(to_t[at]), float(amounts[at]))
+
     def _index(self, at_t: float) -> int:
         held_t = max(at_t, 0.0)
         while held_t >= self.width_s * self._limit:
@@ -138,21 +150,19 @@ class Requests:
         return sorted([*self.completed.kept, *self.failed.kept], key=lambda point: (point.sent_t, point.id))
 
     def settled(self, batch: Settled) -> None:
-        load = [at for at, attempt in enumerate(batch.attempts) if attempt.start.source == "load"]
-        fates: dict[Fate, list[int]] = {}
-        for at in load:
-            special = batch.special.get(at)
-            fate = "completed" if special is None else fate_of(special)
-            fates.setdefault(fate, []).append(at)
-        failed = sorted(at for fate, places in fates.items() if fate != "completed" for at in places)
         attempts = batch.attempts
-        completed = fates.get("completed", [])
-        self.completed.add(len(completed), lambda position: _point(batch.judged(completed[position])))
-        self.failed.add(len(failed), lambda position: _point(batch.judged(failed[position])))
-        self.bins.add_all("started", column([attempts[at].started_t for at in load]))
-        for fate, places in fates.items():
-            self.bins.add_all(fate, column([attempts[at].ended_t for at in places]))
-        self._tokens([attempts[at].end for at in load])
+        if not attempts.loaded.any():  # probes: a batch is of one source
+            return
+        good, ended_t = attempts.ok & ~batch.void, attempts.ended_t
+        for thinned, which in ((self.completed, good), (self.failed, ~good)):
+            places = np.flatnonzero(which)
+            thinned.add(len(places), lambda position, places=places: _point(batch, int(places[position])))
+        self.bins.add_all("started", attempts.started_t)
+        told = ~batch.void
+        fates = (attempts.ok & told, attempts.error & told, attempts.lost & told, batch.void)
+        for fate, which in zip(FATES, fates, strict=False):
+            self.bins.add_all(fate, ended_t[which])
+        self._tokens(attempts)
 
     def unfinished(self, start: RequestStarted, end_t: float) -> None:
         if start.source != "load":
@@ -161,33 +171,32 @@ class Requests:
         self.bins.add("started", start.t)
         self.bins.add("unfinished", start.t)
 
-    def _tokens(self, ends: Sequence[RequestEnded]) -> None:
+    def _tokens(self, attempts: Attempts) -> None:
         """Tokens are taken to have come evenly between the first and the last; at the end where that is not known."""
-        counts = column([end.usage_tokens or end.tokens for end in ends])
-        last_t = column([end.ended_t if end.last_token_t is None else end.last_token_t for end in ends])
-        first_t = column([end.first_token_t for end in ends])  # NaN: not known
-        unknown = np.isnan(first_t) | np.array([end.last_token_t is None for end in ends], dtype=np.bool_)
-        ended_t = column([end.ended_t for end in ends])
-        self.bins.add_all("tokens", ended_t[unknown], counts[unknown])
-        for at in np.flatnonzero(~unknown & (counts > 0)).tolist():
-            self.bins.spread("tokens", float(first_t[at]), float(last_t[at]), float(counts[at]))
+        counts = attempts.tokens.astype(np.float64)
+        first_t, last_t = attempts.floats("first_token_t"), attempts.floats("last_token_t")
+        unknown = np.isnan(first_t) | np.isnan(last_t)
+        self.bins.add_all("tokens", attempts.ended_t[unknown], counts[unknown])
+        spread = ~unknown & (counts > 0)
+        self.bins.spread_all("tokens", first_t[spread], last_t[spread], counts[spread])
 
 
-def _point(judged: Judged) -> Point:
-    attempt, end = judged.attempt, judged.attempt.end
-    sent_t, first_t = end.started_t, end.first_token_t
+def _point(batch: Settled, at: int) -> Point:
+    attempts, judged = batch.attempts, batch.judged(at)
+    way = attempts.ways[int(attempts.way[at])]
+    sent_t, first_t = float(attempts.started_t[at]), float(attempts.floats("first_token_t")[at])
     return Point(
-        id=attempt.id,
-        model=attempt.model,
-        entry=attempt.entry,
+        id=attempts.id(at),
+        model=way.model,
+        entry=way.entry,
         sent_t=sent_t,
-        duration_s=max(end.ended_t - sent_t, 0.0),
-        ttft_s=None if first_t is None or not attempt.streamed else first_t - sent_t,
+        duration_s=max(float(attempts.ended_t[at]) - sent_t, 0.0),
+        ttft_s=None if math.isnan(first_t) or not way.streamed else first_t - sent_t,
         fate=fate_of(judged),
-        how=end.how or "",
+        how=HOWS[int(attempts.how[at])] or "",
         own=judged.own or "",
         fault=judged.fault,
-        streamed=attempt.streamed,
+        streamed=way.streamed,
     )
 
 

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rig.analysis.attempts import Attempt
+import numpy as np
+
+from rig.analysis.attempts import Rows
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Fault, Window
 from rig.journal.records import AnyRecord, Own
@@ -66,18 +68,24 @@ class SpeedWatch:
         bucket.lag_s += record.lag_max_s
         bucket.lags += 1
 
-    def take(self, attempts: Sequence[Attempt]) -> None:
+    def take(self, attempts: Rows) -> None:
         """Requests of the load that ended."""
-        for attempt in attempts:
-            if attempt.ok:
-                levels = self._bucket(attempt.ended_t).levels
-                level = levels.get(attempt.model)
-                if level is None:
-                    level = levels[attempt.model] = Level()
-                gaps = attempt.end.gaps
-                level.completed += 1
-                level.gap_s += gaps.sum_s
-                level.gaps += gaps.count
+        good = attempts.where(attempts.ok)
+        for model in sorted({way.model for way in good.ways}):
+            rows = good.where(good.which(lambda way, model=model: way.model == model))
+            self._take(model, rows)
+
+    def _take(self, model: str, rows: Rows) -> None:
+        """In buckets as wide as they are when there is one for each."""
+        for moment_t in (np.unique((rows.ended_t / self.width_s).astype(np.int64)) * self.width_s).tolist():
+            self._bucket(moment_t)
+        indices = (rows.ended_t / self.width_s).astype(np.int64)
+        found, places, counts = np.unique(indices, return_inverse=True, return_counts=True)
+        gap_s = np.bincount(places, rows.floats("gap_sum_s"), len(found))
+        gaps = np.bincount(places, rows.rows["gap_count"], len(found))
+        for at, index in enumerate(found.tolist()):
+            level = self._buckets[index].levels.setdefault(model, Level())
+            level.add(Level(completed=int(counts[at]), gap_s=float(gap_s[at]), gaps=int(gaps[at])))
 
     def levels(self, window: Window) -> tuple[dict[str, Level], float]:
         """By model, of the buckets that lie in the window as a whole, and the mean of the controller's worst lags."""
