@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from rig.analysis.attempts import ROW, Attempts, Row, Source, Told, Way, row_of, way_of
 from rig.journal.records import AnyRecord, FaultChanged, PhaseStarted, RequestEnded, RequestStarted, Served
 
 AT_ONCE: Final = 50_000
 """Records in a batch made of any records."""
+_ROWS: Final = 1000  # are made a table while they are still at hand
 _TURNS: Final = frozenset({FaultChanged, PhaseStarted})
 
 
@@ -69,32 +71,42 @@ class Batch:
 _TEXTS: Final = msgspec.msgpack.Decoder(tuple[list[AnyRecord], list[tuple[str, str]], list[RequestStarted]])
 
 
-@dataclass
 class Batcher:
     """Feed records, and `cut` what has come since the last cut. `keep` the records of requests beside their rows."""
 
-    keep: bool = False
-    _open: dict[str, RequestStarted] = field(default_factory=dict[str, RequestStarted])
-    _pairs: list[tuple[RequestStarted | None, RequestEnded]] = field(
-        default_factory=list[tuple[RequestStarted | None, RequestEnded]]
-    )
-    _others: list[AnyRecord] = field(default_factory=list[AnyRecord])
-    _served: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    _stretches: list[Stretch] = field(default_factory=list[Stretch])
-    _repeated: Counter[Way] = field(default_factory=Counter[Way])
-    _first_t: dict[Source, float] = field(default_factory=dict[Source, float])
-    _last_t: float = 0.0
-    _now_t: float = 0.0
+    def __init__(self, *, keep: bool = False) -> None:
+        self._keep = keep
+        self._last_t = self._now_t = 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._open: dict[str, RequestStarted] = {}
+        self._codes: dict[Way, int] = {}
+        self._rows: list[Row] = []
+        self._tables: list[NDArray[np.void]] = []
+        self._pairs: list[tuple[RequestStarted, RequestEnded]] = []
+        self._ids: list[str] = []
+        self._response_ids: list[str | None] = []
+        self._gaps: list[int] = []
+        self._lost: dict[int, str] = {}
+        self._unclean: list[int] = []
+        self._damaged: list[int] = []
+        self._elsewhere: list[int] = []
+        self._others: list[AnyRecord] = []
+        self._served: list[tuple[str, str]] = []
+        self._stretches: list[Stretch] = []
+        self._repeated: Counter[Way] = Counter()
+        self._first_t: dict[Source, float] = {}
 
     def feed(self, records: Iterable[AnyRecord]) -> None:
-        begun, pairs, others, served = self._open, self._pairs, self._others, self._served
+        others, served = self._others, self._served
         last_t, now_t = self._last_t, self._now_t
         for record in records:
             kind = type(record)
             if kind is RequestEnded:
-                pairs.append((begun.pop(record.id, None), record))
+                self._end(record)
             elif kind is RequestStarted:
-                self._begin(record)
+                self._start(record)
             elif kind is Served:
                 served.append((record.response_id, record.instance))
             else:
@@ -106,8 +118,10 @@ class Batcher:
             if last_t > now_t:
                 now_t = last_t
         self._last_t, self._now_t = last_t, now_t
+        if len(self._rows) >= _ROWS:
+            self._pack()
 
-    def _begin(self, record: RequestStarted) -> None:
+    def _start(self, record: RequestStarted) -> None:
         before = self._open.get(record.id)
         if before is not None:
             self._repeated[way_of(before)] += 1
@@ -115,84 +129,84 @@ class Batcher:
         if record.source not in self._first_t:
             self._first_t[record.source] = record.t
 
+    def _end(self, record: RequestEnded) -> None:
+        at = len(self._ids)
+        start = self._open.pop(record.id, None)
+        if start is None:
+            self._elsewhere.append(at)
+            self._rows.append(row_of(-1, None, record))
+        else:
+            way = (start.source, start.model, start.entry, start.streamed)
+            code = self._codes.get(way)  # pyright: ignore[reportArgumentType]  # equal to a way, and cheaper to make
+            if code is None:
+                code = self._codes[Way(*way)] = len(self._codes)
+            self._rows.append(row_of(code, start.planned_t, record))
+        self._ids.append(record.id)
+        self._response_ids.append(record.response_id)
+        for bucket, count in record.gaps.sketch.items():
+            self._gaps += (at, int(bucket), count)
+        if record.outcome == "lost":
+            self._lost[at] = record.evidence
+        if record.unclean_end is not None:
+            self._unclean.append(at)
+        if record.damaged is not None:
+            self._damaged.append(at)
+        if self._keep:
+            self._pairs.append((start, record))  # pyright: ignore[reportArgumentType]  # what has no start is joined or left out
+
     def _turn(self) -> None:
         open_t: dict[str, float] = {}
         for start in self._open.values():
             open_t[start.model] = min(start.t, open_t.get(start.model, start.t))
-        counts = len(self._pairs), len(self._served), len(self._others)
+        counts = len(self._ids), len(self._served), len(self._others)
         self._stretches.append(Stretch(*counts, self._last_t, self._now_t, open_t))
+
+    def _pack(self) -> None:
+        self._tables.append(np.array(self._rows, dtype=ROW))
+        self._rows.clear()
 
     def cut(self) -> Batch:
         self._turn()
-        elsewhere = self._elsewhere()
+        self._pack()
+        rows = self._tables[0] if len(self._tables) == 1 else np.concatenate(self._tables)
+        told = Told(
+            ids=self._ids,
+            response_ids=self._response_ids,
+            lost=self._lost,
+            unclean=self._unclean,
+            damaged=self._damaged,
+            gaps=np.array(self._gaps, dtype=np.int32).reshape(-1, 3),
+            pairs=self._pairs if self._keep else None,
+        )
         batch = Batch(
-            attempts=_table(self._pairs, keep=self.keep),
+            attempts=Attempts(rows, list(self._codes), np.arange(len(rows)), told),
             others=self._others,
             served=self._served,
             stretches=self._stretches,
             open=list(self._open.values()),
-            ended_elsewhere=elsewhere,
+            ended_elsewhere=self._began_elsewhere(),
             repeated=self._repeated,
             first_t=self._first_t,
         )
-        self.__init__(self.keep, _last_t=self._last_t, _now_t=self._now_t)
+        self._begin()
         return batch
 
-    def _elsewhere(self) -> dict[int, str]:
-        """But for an end whose request had been sent, and had ended, in this batch: it cannot be of an earlier one."""
-        without = [at for at, (start, _) in enumerate(self._pairs) if start is None]
-        if not without:
-            return {}
+    def _began_elsewhere(self) -> dict[int, str]:
+        """Ends without a start here. One whose id had ended here before cannot be of an earlier batch: it has no id."""
         found: dict[int, str] = {}
         seen: set[str] = set()
         looked = 0
-        for at in without:
-            seen.update(end.id for start, end in self._pairs[looked:at] if start is not None)
+        for at in self._elsewhere:
+            seen.update(self._ids[looked:at])
             looked = at
-            name = self._pairs[at][1].id
+            name = self._ids[at]
             found[at] = "" if name in seen else name
         return found
 
 
-def _table(pairs: list[tuple[RequestStarted | None, RequestEnded]], *, keep: bool) -> Attempts:
-    codes: dict[Way, int] = {}
-    rows: list[Row] = []
-    lost: dict[int, str] = {}
-    unclean: list[int] = []
-    damaged: list[int] = []
-    gaps: list[tuple[int, int, int]] = []
-    for at, (start, end) in enumerate(pairs):
-        if start is None:
-            rows.append(row_of(-1, None, end))
-        else:
-            way = (start.source, start.model, start.entry, start.streamed)
-            code = codes.get(way)  # pyright: ignore[reportArgumentType]  # a way is such a tuple, and costs more to make
-            if code is None:
-                code = codes[Way(*way)] = len(codes)
-            rows.append(row_of(code, start.planned_t, end))
-        if end.outcome == "lost":
-            lost[at] = end.evidence
-        if end.unclean_end is not None:
-            unclean.append(at)
-        if end.damaged is not None:
-            damaged.append(at)
-        if end.gaps.sketch:
-            gaps += [(at, int(bucket), count) for bucket, count in end.gaps.sketch.items()]
-    told = Told(
-        ids=[end.id for _, end in pairs],
-        response_ids=[end.response_id for _, end in pairs],
-        lost=lost,
-        unclean=unclean,
-        damaged=damaged,
-        gaps=np.array(gaps, dtype=np.int32).reshape(-1, 3),
-        pairs=pairs if keep else None,  # pyright: ignore[reportArgumentType]  # those without a start are joined or left out
-    )
-    return Attempts(np.array(rows, dtype=ROW), list(codes), np.arange(len(rows)), told)
-
-
 def batches(records: Iterable[AnyRecord], *, keep: bool = False) -> Iterator[Batch]:
     """All of them, in one process. The last batch may be empty."""
-    batcher, rest = Batcher(keep), iter(records)
+    batcher, rest = Batcher(keep=keep), iter(records)
     while some := list(islice(rest, AT_ONCE)):
         batcher.feed(some)
         yield batcher.cut()

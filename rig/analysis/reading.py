@@ -16,7 +16,7 @@ def reading(run: Run, *, keep: bool = False) -> Generator[Iterator[Batch]]:
 
 
 def here(run: Run, *, keep: bool = False) -> Iterator[Batch]:
-    batcher, lines = Batcher(keep), 0
+    batcher, lines = Batcher(keep=keep), 0
     for block in run.blocks():
         batcher.feed(block)
         lines += len(block)
