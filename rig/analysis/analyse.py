@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,6 +17,7 @@ from rig.analysis.kinds import KindRow, kind_rows
 from rig.analysis.reading import reading
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.requests import Tally
+from rig.analysis.routes import Routes, joined
 from rig.analysis.settings import Settings, settings_of
 from rig.analysis.settled import Listener, Settled
 from rig.analysis.stalls import Stalls
@@ -93,9 +94,11 @@ class _Said:
     finding_count: int = 0
     died: list[ActivityDied] = field(default_factory=lambda: Firsts[ActivityDied](MAX_LISTED))
 
+    @property
+    def routes(self) -> Routes:
+        return dict.fromkeys(_SAYING, [self.feed])
+
     def feed(self, record: AnyRecord) -> None:
-        if type(record) not in _SAYING:
-            return
         match record:
             case RunEnded():
                 self.ended = record
@@ -147,12 +150,12 @@ def analyse(
     records: Iterable[AnyRecord],
     notes: ReadNotes | None = None,
     listener: Listener | None = None,
-    beside: Callable[[AnyRecord], None] | None = None,
+    beside: Routes | None = None,
 ) -> Analysis:
     """One pass over the records, in the order of the journal. Never fails on what a journal can hold.
 
-    `listener` is told how each request and probe was counted, some time after its last record; `beside` of all other
-    records as they come, but for those of who served what.
+    `listener` is told how each request and probe was counted, some time after its last record; `beside` of other
+    records as they come.
     """
     return analyse_batches(info, batches(records), notes, listener, beside)
 
@@ -162,7 +165,7 @@ def analyse_batches(
     found: Iterable[Batch],
     notes: ReadNotes | None = None,
     listener: Listener | None = None,
-    beside: Callable[[AnyRecord], None] | None = None,
+    beside: Routes | None = None,
 ) -> Analysis:
     """The same of records that were put together before."""
     tracker = RecoveryTracker(settings_of(info))
@@ -171,15 +174,13 @@ def analyse_batches(
     watch = Watch(settings.pace, info.embedded)
     load = RequestCounter("load", context, _Both(watch.speed, listener))
     probes = RequestCounter("probe", context, listener)
-    feeds: list[Callable[[AnyRecord], None]] = [tracker.note, watch.feed, doubles.feed, said.feed]
-    if beside is not None:
-        feeds.append(beside)
+    routes = joined((tracker.routes, watch.routes, doubles.routes, said.routes, beside or {}))
     for batch in found:
         attempts = pairing.join(batch)
         ended = served = fed = 0
         for stretch in batch.stretches:
             for record in batch.others[fed : stretch.others]:
-                for feed in feeds:
+                for feed in routes.get(type(record), ()):
                     feed(record)
             part = attempts.part(slice(ended, stretch.attempts))
             tracker.take(part, batch.served[served : stretch.served], stretch.now_t, pairing.open_t(stretch))

@@ -273,9 +273,11 @@ class Recent:
     def mark(self, which: Bools, fault: int) -> None:
         """Attribute them to a fault, here and in the parts."""
         self.rows.fault[which] = fault
-        for at in np.flatnonzero(which).tolist():
-            part, place = self._found(at)
-            part.fault[place] = fault
+        places = self._places[which]
+        bounds = np.searchsorted(places, self._firsts).tolist()
+        for part, first, last, begun in zip(self._parts, bounds, bounds[1:], self._firsts.tolist(), strict=False):
+            if first < last:
+                part.fault[places[first:last] - begun] = fault
 
     def response_id(self, at: int) -> str | None:
         part, place = self._found(at)

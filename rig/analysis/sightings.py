@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Final, cast
 
 from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
@@ -44,7 +44,7 @@ class Sightings:
     def __init__(self) -> None:
         self._histories: dict[tuple[str, str], History] = {}
         self.masters: dict[str, MasterSeen] = {}  # per node, its latest claim or denial
-        self.served: OrderedDict[str, str] = OrderedDict()  # response id → instance
+        self.served: dict[str, str] = {}  # response id → instance
 
     def feed(self, record: AnyRecord) -> None:
         match record:
@@ -62,8 +62,8 @@ class Sightings:
     def serve(self, served: Sequence[tuple[str, str]]) -> None:
         """Response ids and the instances that they went to."""
         self.served.update(served)
-        for _ in range(len(self.served) - MAX_SERVED):
-            self.served.popitem(last=False)
+        for name in list(islice(self.served, max(len(self.served) - MAX_SERVED, 0))):
+            del self.served[name]
 
     def forget(self, before_t: float) -> None:
         for history in self._histories.values():

@@ -52,10 +52,14 @@ class Stalls:
     def feed(self, record: Own) -> None:
         self.records += 1
         self.observed_s += record.interval_s
-        self.lag_max_s = max(self.lag_max_s, record.lag_max_s)
-        self.cpu_max_percent = max(self.cpu_max_percent, record.cpu_percent)
-        self.rss_max_bytes = max(self.rss_max_bytes, record.rss_bytes)
-        self.open_files_max = max(self.open_files_max, record.open_files)
+        if record.lag_max_s > self.lag_max_s:
+            self.lag_max_s = record.lag_max_s
+        if record.cpu_percent > self.cpu_max_percent:
+            self.cpu_max_percent = record.cpu_percent
+        if record.rss_bytes > self.rss_max_bytes:
+            self.rss_max_bytes = record.rss_bytes
+        if record.open_files > self.open_files_max:
+            self.open_files_max = record.open_files
         drifted_s = 0.0 if self._drift_s is None else abs(record.wall_drift_s - self._drift_s)
         self._drift_s = record.wall_drift_s
         slept = drifted_s >= SLEPT_S

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,6 +9,7 @@ from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.rules import Rules
 from rig.analysis.keeper.story import Story
 from rig.analysis.keeper.tape import KeeperTape
+from rig.analysis.routes import Feed, Routes
 from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.elections import ElectionWatch
 from rig.analysis.symptoms.memory import MemoryWatch
@@ -34,7 +34,6 @@ from rig.journal.records import (
 )
 
 MAX_EXPECTED: Final = 2000
-Feed = Callable[[AnyRecord], None]
 
 
 @dataclass
@@ -59,8 +58,8 @@ class Watch:
         self._drained = False
         self.seen_t = 0.0  # of the latest record, told from outside
         state: list[Feed] = [self.keeper.feed, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]
-        self._routes: dict[type, list[Feed]] = {
-            Own: [self.speed.feed, self.views.feed, self.elections.feed],
+        self.routes: Routes = {
+            Own: [self.speed.feed, self.views.look, self.elections.look],
             ViewChanged: [self._view],
             Reachability: [self.views.feed],
             MasterSeen: state,
@@ -77,7 +76,7 @@ class Watch:
 
     def feed(self, record: AnyRecord) -> None:
         """All but those of requests."""
-        for feed in self._routes.get(type(record), ()):
+        for feed in self.routes.get(type(record), ()):
             feed(record)
 
     def finish(self, end_t: float) -> None:

@@ -33,18 +33,20 @@ class Rejoins:
         self._windows.setdefault(node, []).append(Window(at_t, at_t + self._limit_s))
         self._open.add(node)
 
-    def see(self, record: ViewChanged | Reachability) -> None:
-        if isinstance(record, ViewChanged):
-            if record.facet == "event_index" and isinstance(record.value, int | float):
-                self._index[record.node] = float(record.value)
-                if record.node in self._open and self._caught_up(record.node):
-                    self._close(record.node, record.t)
-        elif not record.reachable:
-            self._down.add(record.node)
-        else:
-            self._down.discard(record.node)
-            if not self._index:
+    def index(self, record: ViewChanged) -> None:
+        """A view of a node's event index."""
+        if isinstance(record.value, int | float):
+            self._index[record.node] = float(record.value)
+            if record.node in self._open and self._caught_up(record.node):
                 self._close(record.node, record.t)
+
+    def see(self, record: Reachability) -> None:
+        if not record.reachable:
+            self._down.add(record.node)
+            return
+        self._down.discard(record.node)
+        if not self._index:
+            self._close(record.node, record.t)
 
     def _caught_up(self, node: str) -> bool:
         others = [other for other in self._index if other not in self._open]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
+from rig.analysis.routes import Routes
 from rig.journal.records import AnyRecord, MasterSeen, NodeMemory, Own, Reachability, ViewChanged
 
 MAX_SPANS: Final = 5000
@@ -50,8 +51,7 @@ class Track:
         self.spans.append(Span(at_t, None, state))
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     t: float
     value: float
 
@@ -96,7 +96,9 @@ class Controller:
     rss_bytes: Samples = field(default_factory=Samples)
     lag_s: Samples = field(default_factory=Samples)
 
-    def feed(self, record: Own) -> None:
+    def feed(self, record: AnyRecord) -> None:
+        if not isinstance(record, Own):
+            return
         self.cpu_percent.add(record.t, record.cpu_percent)
         self.rss_bytes.add(record.t, record.rss_bytes)
         self.lag_s.add(record.t, record.lag_max_s)
@@ -110,15 +112,15 @@ class Lanes:
         self._listed: set[str] = set()
         self.controller = Controller()
         self._views = _Views()
+        self.routes: Routes = {Own: [self.controller.feed]} | dict.fromkeys(
+            (Reachability, MasterSeen, ViewChanged, NodeMemory), [self.feed]
+        )
 
     def feed(self, record: AnyRecord) -> None:
         if isinstance(record, ViewChanged) and record.facet == "event_index":  # most of them by far
             self._views.index(record)
             return
         match record:
-            case Own():
-                self.controller.feed(record)
-                return
             case Reachability():
                 self._node(record.node).reach.set(record.t, "answers" if record.reachable else "silent")
             case MasterSeen():

@@ -10,26 +10,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.analysis.attempts import HOWS, Attempts, Floats
-from rig.analysis.settled import Settled
+from rig.analysis.attempts import HOWS, NOBODY, OUTCOMES, Attempts, Floats, Places
+from rig.analysis.settled import OWNS, Settled
 from rig.journal.records import RequestStarted
-from rig.report.joined import Fate, fate_of
+from rig.report.joined import Fate
 
 MAX_COMPLETED: Final = 40_000
 MAX_FAILED: Final = 20_000
 MAX_BINS: Final = 4096
 FIRST_BIN_S: Final = 0.25
-FATES: Final[tuple[Fate, ...]] = ("completed", "error", "lost", "void", "unfinished")
+FATES: Final[tuple[Fate, ...]] = (*OUTCOMES, "void", "unfinished")
+_VOID: Final = FATES.index("void")
 COLUMNS: Final = ("started", *FATES, "tokens")
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """A request of the load. Times on the run's clock, durations in seconds; `duration_s` of one that is unfinished
     is as long as the journal saw it."""
 
@@ -55,16 +55,17 @@ class Thinned:
         self.seen = 0
         self.kept: list[Point] = []
 
-    def add(self, count: int, point: Callable[[int], Point]) -> None:
-        """`count` more; `point` gives the one at a position among them, and is asked only for those that are kept."""
+    def add(self, count: int, points: Callable[[range], Sequence[Point]]) -> None:
+        """`count` more; `points` gives those at some positions among them, and is asked only for what is kept."""
         first, self.seen = self.seen, self.seen + count
         at = -(-first // self._stride) * self._stride
         while at < self.seen:
-            self.kept.append(point(at - first))
+            some = range(at, min(self.seen, at + (self._limit - len(self.kept)) * self._stride), self._stride)
+            self.kept += points(range(at - first, some.stop - first, self._stride))
             if len(self.kept) >= self._limit:
                 del self.kept[1::2]
                 self._stride *= 2
-            at = (at // self._stride + 1) * self._stride
+            at = (some[-1] // self._stride + 1) * self._stride
 
 
 class Bins:
@@ -156,18 +157,17 @@ class Requests:
         good, ended_t = attempts.ok & ~batch.void, attempts.ended_t
         for thinned, which in ((self.completed, good), (self.failed, ~good)):
             places = np.flatnonzero(which)
-            thinned.add(len(places), lambda position, places=places: _point(batch, int(places[position])))
+            thinned.add(len(places), lambda asked, places=places: _points(batch, places[asked]))
         self.bins.add_all("started", attempts.started_t)
-        told = ~batch.void
-        fates = (attempts.ok & told, attempts.error & told, attempts.lost & told, batch.void)
-        for fate, which in zip(FATES, fates, strict=False):
-            self.bins.add_all(fate, ended_t[which])
+        fates = np.where(batch.void, _VOID, attempts.rows["outcome"])
+        for code in np.unique(fates).tolist():
+            self.bins.add_all(FATES[code], ended_t[fates == code])
         self._tokens(attempts)
 
     def unfinished(self, start: RequestStarted, end_t: float) -> None:
         if start.source != "load":
             return
-        self.failed.add(1, lambda _: _unfinished(start, end_t))
+        self.failed.add(1, lambda _: [_unfinished(start, end_t)])
         self.bins.add("started", start.t)
         self.bins.add("unfinished", start.t)
 
@@ -181,23 +181,39 @@ class Requests:
         self.bins.spread_all("tokens", first_t[spread], last_t[spread], counts[spread])
 
 
-def _point(batch: Settled, at: int) -> Point:
-    attempts, judged = batch.attempts, batch.judged(at)
-    way = attempts.ways[int(attempts.way[at])]
-    sent_t, first_t = float(attempts.started_t[at]), float(attempts.floats("first_token_t")[at])
-    return Point(
-        id=attempts.id(at),
-        model=way.model,
-        entry=way.entry,
-        sent_t=sent_t,
-        duration_s=max(float(attempts.ended_t[at]) - sent_t, 0.0),
-        ttft_s=None if math.isnan(first_t) or not way.streamed else first_t - sent_t,
-        fate=fate_of(judged),
-        how=HOWS[int(attempts.how[at])] or "",
-        own=judged.own or "",
-        fault=judged.fault,
-        streamed=way.streamed,
+def _points(batch: Settled, places: Places) -> list[Point]:
+    attempts = batch.attempts
+    rows, void = attempts.where(places), batch.void[places]
+    fault = np.where(void, NOBODY, rows.fault)
+    streamed = rows.streamed
+    columns = zip(
+        places.tolist(),
+        rows.way.tolist(),
+        rows.started_t.tolist(),
+        np.maximum(rows.ended_t - rows.started_t, 0.0).tolist(),
+        np.where(streamed, rows.floats("first_token_t") - rows.started_t, np.nan).tolist(),
+        np.where(void, _VOID, rows.rows["outcome"]).tolist(),
+        rows.how.tolist(),
+        batch.own[places].tolist(),
+        fault.tolist(),
+        strict=True,
     )
+    return [
+        Point(
+            id=attempts.id(place),
+            model=(went := attempts.ways[way]).model,
+            entry=went.entry,
+            sent_t=sent_t,
+            duration_s=duration_s,
+            ttft_s=None if math.isnan(ttft_s) else ttft_s,
+            fate=FATES[fate],
+            how=HOWS[how] or "",
+            own=OWNS[own] or "",
+            fault=None if number == NOBODY else number,
+            streamed=went.streamed,
+        )
+        for place, way, sent_t, duration_s, ttft_s, fate, how, own, number in columns
+    ]
 
 
 def _unfinished(start: RequestStarted, end_t: float) -> Point:

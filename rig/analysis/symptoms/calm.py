@@ -23,9 +23,8 @@ class Calm:
     since_t: float = math.inf
     _open: set[int] = field(default_factory=set[int])
 
-    @property
-    def grace_s(self) -> float:
-        return max(GRACE_S / self.pace, LEAST_GRACE_S)
+    def __post_init__(self) -> None:
+        self.grace_s = max(GRACE_S / self.pace, LEAST_GRACE_S)
 
     def feed(self, record: AnyRecord) -> None:
         match record:

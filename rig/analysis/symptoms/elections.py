@@ -29,7 +29,10 @@ class ElectionWatch:
             self._seen = True
             if record.source == "log" and self.calm.lasting(0.0, record.at_t) > 0.0:
                 self._counts.setdefault((self.calm.since_t, record.node), Firsts(MAX_KEPT)).append(record.at_t)
-        elif self._seen and self.calm.lasting(0.0, record.t) > 0.0:
+
+    def look(self, record: AnyRecord) -> None:
+        """Time has passed."""
+        if self._seen and self.calm.lasting(0.0, record.t) > 0.0:
             self.judged += 1
 
     def endless(self) -> list[str]:

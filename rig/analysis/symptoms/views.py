@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from rig.analysis.keeper.reigns import Reigns
 from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.lasting import Lasting
-from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, Own, Reachability, ViewChanged
+from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, Reachability, ViewChanged
 
 _WATCHED: Final = frozenset({"nodes", "instances", "deployments", "node_id"})
 _COMPARED: Final = ("nodes", "instances", "deployments")
@@ -43,15 +43,17 @@ class ViewWatch:
                 self._claimed = True
             case FaultChanged():
                 pass
-            case Own():
-                self._look(record.t)
-                return
             case _:
                 return
         self._judge(record.t)
 
-    def _look(self, now: float) -> None:
+    def look(self, record: AnyRecord) -> None:
         """Nothing has changed; time has passed."""
+        self._look(record.t)
+
+    def _look(self, now: float) -> None:
+        if self.calm.lasting(0.0, now) <= 0.0:  # nor has anything lasted for longer
+            return
         for lasting in (self.disagreeing, self.ghosts, self.stranded, self.masters):
             lasting.look(now)
 
