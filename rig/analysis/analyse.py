@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,11 +17,11 @@ from rig.analysis.kinds import KindRow, kind_rows
 from rig.analysis.reading import reading
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.requests import Tally
-from rig.analysis.routes import Routes, joined
 from rig.analysis.settings import Settings, settings_of
 from rig.analysis.settled import Listener, Settled
 from rig.analysis.stalls import Stalls
 from rig.analysis.symptoms.speed import SpeedWatch
+from rig.analysis.ticks import Ticking
 from rig.analysis.watch import Watch
 from rig.journal.read import ReadNotes, Run
 from rig.journal.records import (
@@ -79,7 +79,6 @@ class Analysis:
         return self.ended is not None and self.ended.reason == "finished"
 
 
-_SAYING: Final = frozenset({RunEnded, PhaseStarted, Redeployed, Unwedged, Finding, ActivityDied})
 
 
 @dataclass
@@ -93,10 +92,6 @@ class _Said:
     findings: list[Finding] = field(default_factory=lambda: Firsts[Finding](MAX_LISTED))
     finding_count: int = 0
     died: list[ActivityDied] = field(default_factory=lambda: Firsts[ActivityDied](MAX_LISTED))
-
-    @property
-    def routes(self) -> Routes:
-        return dict.fromkeys(_SAYING, [self.feed])
 
     def feed(self, record: AnyRecord) -> None:
         match record:
@@ -136,6 +131,23 @@ class _Both:
             self._listener.unfinished(start, end_t)
 
 
+class _Ticks:
+    """Hands over what was written of a batch's health and indices before each other record."""
+
+    def __init__(self, batch: Batch, ticking: Sequence[Ticking]) -> None:
+        self._health, self._indices = batch.health, batch.indices
+        self._ticking = ticking
+        self._at = (0, 0)
+
+    def pass_to(self, health: int, indices: int) -> None:
+        (first, earliest), self._at = self._at, (health, indices)
+        for one in self._ticking:
+            if first < health:
+                one.health(self._health[first:health])
+            if earliest < indices:
+                one.indices(self._indices[earliest:indices])
+
+
 def baseline_of(phases: Sequence[PhaseStarted]) -> Window | None:
     """From the beginning of the phase of that name to that of the next."""
     for index, phase in enumerate(phases):
@@ -150,7 +162,7 @@ def analyse(
     records: Iterable[AnyRecord],
     notes: ReadNotes | None = None,
     listener: Listener | None = None,
-    beside: Routes | None = None,
+    beside: Ticking | None = None,
 ) -> Analysis:
     """One pass over the records, in the order of the journal. Never fails on what a journal can hold.
 
@@ -165,7 +177,7 @@ def analyse_batches(
     found: Iterable[Batch],
     notes: ReadNotes | None = None,
     listener: Listener | None = None,
-    beside: Routes | None = None,
+    beside: Ticking | None = None,
 ) -> Analysis:
     """The same of records that were put together before."""
     tracker = RecoveryTracker(settings_of(info))
@@ -174,18 +186,25 @@ def analyse_batches(
     watch = Watch(settings.pace, info.embedded)
     load = RequestCounter("load", context, _Both(watch.speed, listener))
     probes = RequestCounter("probe", context, listener)
-    routes = joined((tracker.routes, watch.routes, doubles.routes, said.routes, beside or {}))
+    feeds: list[Callable[[AnyRecord], None]] = [tracker.note, watch.feed, doubles.feed, said.feed]
+    ticking: list[Ticking] = [context, watch]
+    if beside is not None:
+        feeds.append(beside.feed)
+        ticking.append(beside)
     for batch in found:
         attempts = pairing.join(batch)
         ended = served = fed = 0
+        ticks = _Ticks(batch, ticking)
         for stretch in batch.stretches:
-            for record in batch.others[fed : stretch.others]:
-                for feed in routes.get(type(record), ()):
-                    feed(record)
+            for at in range(fed, stretch.others):
+                ticks.pass_to(*batch.before[at])
+                for feed in feeds:
+                    feed(batch.others[at])
             part = attempts.part(slice(ended, stretch.attempts))
             tracker.take(part, batch.served[served : stretch.served], stretch.now_t, pairing.open_t(stretch))
             ended, served, fed = stretch.attempts, stretch.served, stretch.others
             watch.seen_t = stretch.last_t
+        ticks.pass_to(len(batch.health), len(batch.indices))
         pairing.close(batch)
         tracker.settle()
         for counter in (load, probes):

@@ -47,7 +47,8 @@ ROW: Final = np.dtype(
         ("how", np.int8),
         ("by_deadline", np.bool_),
         ("fault", np.int32),
-    ]
+    ],
+    align=True,  # a column that is not is copied each time
 )
 Row: TypeAlias = tuple[Any, ...]
 

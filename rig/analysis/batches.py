@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig.analysis.attempts import ROW, Attempts, Row, Source, Told, Way, row_of, way_of
-from rig.journal.records import AnyRecord, FaultChanged, PhaseStarted, RequestEnded, RequestStarted, Served
+from rig.analysis.ticks import Health, HealthRow, Index, health_row, healths, index_of
+from rig.journal.records import AnyRecord, FaultChanged, Own, PhaseStarted, RequestEnded, RequestStarted, Served, ViewChanged
 
 AT_ONCE: Final = 50_000
 """Records in a batch made of any records."""
@@ -48,6 +49,9 @@ class Batch:
 
     attempts: Attempts
     others: list[AnyRecord]
+    before: list[tuple[int, int]]  # how much of `health` and of `indices` was written before each of the others
+    health: Health
+    indices: list[Index]
     served: list[tuple[str, str]]  # response id, instance
     stretches: list[Stretch]
     open: list[RequestStarted]
@@ -57,18 +61,20 @@ class Batch:
 
     def __getstate__(self) -> tuple[bytes, tuple[Any, ...]]:
         """Records travel as they would in a file, which is quicker than as objects."""
-        texts = msgspec.msgpack.encode((self.others, self.served, self.open))
-        attempts, ways = self.attempts, list(self.attempts.ways)
-        rest = (attempts.rows, ways, attempts.told, self.stretches, self.ended_elsewhere, self.repeated, self.first_t)
-        return texts, rest
+        texts = msgspec.msgpack.encode((self.others, self.before, self.indices, self.served, self.open))
+        table = self.attempts.rows, list(self.attempts.ways), self.attempts.told, self.health
+        return texts, (table, self.stretches, self.ended_elsewhere, self.repeated, self.first_t)
 
     def __setstate__(self, state: tuple[bytes, tuple[Any, ...]]) -> None:
-        texts, (rows, ways, told, self.stretches, self.ended_elsewhere, self.repeated, self.first_t) = state
-        self.others, self.served, self.open = _TEXTS.decode(texts)
+        texts, (table, self.stretches, self.ended_elsewhere, self.repeated, self.first_t) = state
+        self.others, self.before, self.indices, self.served, self.open = _TEXTS.decode(texts)
+        rows, ways, told, self.health = table
         self.attempts = Attempts(rows, ways, np.arange(len(rows)), told)
 
 
-_TEXTS: Final = msgspec.msgpack.Decoder(tuple[list[AnyRecord], list[tuple[str, str]], list[RequestStarted]])
+_TEXTS: Final = msgspec.msgpack.Decoder(
+    tuple[list[AnyRecord], list[tuple[int, int]], list[Index], list[tuple[str, str]], list[RequestStarted]]
+)
 
 
 class Batcher:
@@ -93,13 +99,16 @@ class Batcher:
         self._damaged: list[int] = []
         self._elsewhere: list[int] = []
         self._others: list[AnyRecord] = []
+        self._before: list[tuple[int, int]] = []
+        self._health: list[HealthRow] = []
+        self._indices: list[Index] = []
         self._served: list[tuple[str, str]] = []
         self._stretches: list[Stretch] = []
         self._repeated: Counter[Way] = Counter()
         self._first_t: dict[Source, float] = {}
 
     def feed(self, records: Iterable[AnyRecord]) -> None:
-        others, served = self._others, self._served
+        others, served, health, indices = self._others, self._served, self._health, self._indices
         last_t, now_t = self._last_t, self._now_t
         for record in records:
             kind = type(record)
@@ -109,11 +118,16 @@ class Batcher:
                 self._start(record)
             elif kind is Served:
                 served.append((record.response_id, record.instance))
+            elif kind is Own:
+                health.append(health_row(record))
+            elif kind is ViewChanged and (index := index_of(record)) is not None:
+                indices.append(index)
             else:
                 if kind in _TURNS:
                     self._last_t, self._now_t = last_t, now_t
                     self._turn()
                 others.append(record)
+                self._before.append((len(health), len(indices)))
             last_t = record.t
             if last_t > now_t:
                 now_t = last_t
@@ -181,6 +195,9 @@ class Batcher:
         batch = Batch(
             attempts=Attempts(rows, list(self._codes), np.arange(len(rows)), told),
             others=self._others,
+            before=self._before,
+            health=healths(self._health),
+            indices=self._indices,
             served=self._served,
             stretches=self._stretches,
             open=list(self._open.values()),

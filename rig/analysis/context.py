@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from rig.analysis.faults import FaultLog
-from rig.analysis.routes import Routes
 from rig.analysis.settings import Settings
 from rig.analysis.sightings import Sightings
 from rig.analysis.stalls import Stalls
+from rig.analysis.ticks import Health, Index, health_row, healths, index_of
 from rig.analysis.windows import Windows
 from rig.journal.records import (
     AnyRecord,
     FaultChanged,
-    MasterSeen,
     Own,
     Reachability,
     Unwedged,
@@ -35,9 +35,6 @@ class Context:
         self.stalls = Stalls(settings.pace)
         self.unwedged: dict[int, list[Unwedged]] = {}
         self.now_t = 0.0  # of the latest record
-        self.routes: Routes = dict.fromkeys(
-            (ViewChanged, Reachability, FaultChanged, Unwedged, MasterSeen, Own), [self.feed]
-        )
 
     def pass_to(self, t: float) -> None:
         """Records of requests, which are not fed, were written up to then."""
@@ -46,13 +43,12 @@ class Context:
 
     def feed(self, record: AnyRecord) -> None:
         self.pass_to(record.t)
-        if type(record) is Own:
-            self.stalls.feed(record)
-            return
         match record:
+            case Own():
+                self.health(healths([health_row(record)]))
             case ViewChanged(facet="event_index"):
-                self.windows.rejoins.index(record)
-                return
+                index = index_of(record)
+                self.indices([] if index is None else [index])
             case Reachability():
                 self.windows.rejoins.see(record)
             case FaultChanged():
@@ -63,3 +59,9 @@ class Context:
             case _:
                 pass
         self.sightings.feed(record)
+
+    def health(self, rows: Health) -> None:
+        self.stalls.take(rows)
+
+    def indices(self, run: Sequence[Index]) -> None:
+        self.windows.rejoins.indices(run)

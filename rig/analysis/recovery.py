@@ -13,7 +13,6 @@ from rig.analysis.decision import Recovery, decide
 from rig.analysis.faults import Fault, strike_of
 from rig.analysis.outage import serves
 from rig.analysis.pairing import Pairing
-from rig.analysis.routes import Routes
 from rig.analysis.settings import Settings
 from rig.analysis.trials import trials_of
 from rig.journal.records import AnyRecord, FaultChanged, RequestEnded, RequestStarted, Served
@@ -60,11 +59,6 @@ class RecoveryTracker:
         if isinstance(record, FaultChanged):
             self._catch_up()
         self.note(record)
-
-    @property
-    def routes(self) -> Routes:
-        """What `note` has an ear for."""
-        return {**self.context.routes, FaultChanged: [self.note]}
 
     def note(self, record: AnyRecord) -> None:
         """A record that is not of a request. All of what was written before a fault's is taken in before it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -9,13 +10,13 @@ from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.rules import Rules
 from rig.analysis.keeper.story import Story
 from rig.analysis.keeper.tape import KeeperTape
-from rig.analysis.routes import Feed, Routes
 from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.elections import ElectionWatch
 from rig.analysis.symptoms.memory import MemoryWatch
 from rig.analysis.symptoms.processes import ProcessWatch
 from rig.analysis.symptoms.speed import SpeedWatch
 from rig.analysis.symptoms.views import ViewWatch
+from rig.analysis.ticks import Health, Index, health_row, healths, index_of
 from rig.journal.records import (
     AnyRecord,
     ApiCall,
@@ -34,6 +35,7 @@ from rig.journal.records import (
 )
 
 MAX_EXPECTED: Final = 2000
+Feed = Callable[[AnyRecord], None]
 
 
 @dataclass
@@ -58,8 +60,8 @@ class Watch:
         self._drained = False
         self.seen_t = 0.0  # of the latest record, told from outside
         state: list[Feed] = [self.keeper.feed, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]
-        self.routes: Routes = {
-            Own: [self.speed.feed, self.views.look, self.elections.look],
+        self._routes: dict[type, list[Feed]] = {
+            Own: [self._own],
             ViewChanged: [self._view],
             Reachability: [self.views.feed],
             MasterSeen: state,
@@ -76,8 +78,17 @@ class Watch:
 
     def feed(self, record: AnyRecord) -> None:
         """All but those of requests."""
-        for feed in self.routes.get(type(record), ()):
+        for feed in self._routes.get(type(record), ()):
             feed(record)
+
+    def health(self, rows: Health) -> None:
+        times: list[float] = rows["t"].tolist()
+        self.speed.health(rows)
+        self.views.look(*times)
+        self.elections.look(*times)
+
+    def indices(self, run: Sequence[Index]) -> None:
+        self.keeper.indices(run)
 
     def finish(self, end_t: float) -> None:
         """No record follows."""
@@ -86,6 +97,10 @@ class Watch:
             self.views.finish(end_t)
         self.keeper.end_t = max(self.keeper.end_t, end_t)
         self.stories = self.keeper.stories()
+
+    def _own(self, record: AnyRecord) -> None:
+        if isinstance(record, Own):
+            self.health(healths([health_row(record)]))
 
     def _phase(self, record: AnyRecord) -> None:
         if isinstance(record, PhaseStarted) and record.phase in ("drain", "end") and not self._drained:
@@ -97,7 +112,8 @@ class Watch:
         if not isinstance(record, ViewChanged):
             return
         if record.facet == "event_index":
-            self.keeper.index(record)
+            index = index_of(record)
+            self.indices([] if index is None else [index])
             return
         for feed in (self.keeper.feed, self.views.feed, self.memory.feed):
             feed(record)

@@ -8,11 +8,14 @@ progressed until the first strike after its start, if that came within twice `su
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from rig.analysis.attempts import Bools, Floats, Rows
 from rig.analysis.faults import CRASHES, Fault, FaultLog, Window, in_force
-from rig.journal.records import Reachability, Unwedged, ViewChanged
+from rig.analysis.ticks import Index
+from rig.journal.records import Reachability, Unwedged
 
 
 class Rejoins:
@@ -26,19 +29,19 @@ class Rejoins:
         self._limit_s = limit_s
         self._windows: dict[str, list[Window]] = {}
         self._open: set[str] = set()
-        self._index: dict[str, float] = {}
+        self._index: dict[str, int] = {}
         self._down: set[str] = set()
 
     def restarted(self, node: str, at_t: float) -> None:
         self._windows.setdefault(node, []).append(Window(at_t, at_t + self._limit_s))
         self._open.add(node)
 
-    def index(self, record: ViewChanged) -> None:
-        """A view of a node's event index."""
-        if isinstance(record.value, int | float):
-            self._index[record.node] = float(record.value)
-            if record.node in self._open and self._caught_up(record.node):
-                self._close(record.node, record.t)
+    def indices(self, run: Sequence[Index]) -> None:
+        """How far each node's log had come."""
+        for node, _, t, value in run:
+            self._index[node] = value
+            if node in self._open and self._caught_up(node):
+                self._close(node, t)
 
     def see(self, record: Reachability) -> None:
         if not record.reachable:

@@ -7,11 +7,11 @@ node that claims to be master, else of the answering node with the longest event
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
-from rig.analysis.routes import Routes
+from rig.analysis.ticks import Health, Index, health_row, healths, index_of
 from rig.journal.records import AnyRecord, MasterSeen, NodeMemory, Own, Reachability, ViewChanged
 
 MAX_SPANS: Final = 5000
@@ -96,12 +96,11 @@ class Controller:
     rss_bytes: Samples = field(default_factory=Samples)
     lag_s: Samples = field(default_factory=Samples)
 
-    def feed(self, record: AnyRecord) -> None:
-        if not isinstance(record, Own):
-            return
-        self.cpu_percent.add(record.t, record.cpu_percent)
-        self.rss_bytes.add(record.t, record.rss_bytes)
-        self.lag_s.add(record.t, record.lag_max_s)
+    def take(self, rows: Health) -> None:
+        times: list[float] = rows["t"].tolist()
+        for samples, name in ((self.cpu_percent, "cpu_percent"), (self.rss_bytes, "rss_bytes"), (self.lag_s, "lag_max_s")):
+            for at_t, value in zip(times, rows[name].tolist(), strict=True):
+                samples.add(at_t, value)
 
 
 class Lanes:
@@ -112,15 +111,14 @@ class Lanes:
         self._listed: set[str] = set()
         self.controller = Controller()
         self._views = _Views()
-        self.routes: Routes = {Own: [self.controller.feed]} | dict.fromkeys(
-            (Reachability, MasterSeen, ViewChanged, NodeMemory), [self.feed]
-        )
 
     def feed(self, record: AnyRecord) -> None:
-        if isinstance(record, ViewChanged) and record.facet == "event_index":  # most of them by far
-            self._views.index(record)
-            return
         match record:
+            case Own():
+                self.health(healths([health_row(record)]))
+            case ViewChanged(facet="event_index"):
+                index = index_of(record)
+                self.indices([] if index is None else [index])
             case Reachability():
                 self._node(record.node).reach.set(record.t, "answers" if record.reachable else "silent")
             case MasterSeen():
@@ -137,6 +135,12 @@ class Lanes:
                 pass
         if self._views.feed(record):
             self._show(record.t)
+
+    def health(self, rows: Health) -> None:
+        self.controller.take(rows)
+
+    def indices(self, run: Sequence[Index]) -> None:
+        self._views.indices(run)
 
     def _node(self, name: str) -> NodeLane:
         return self.nodes.setdefault(name, NodeLane())
@@ -170,7 +174,7 @@ class _Views:
         self.node_ids: dict[str, str] = {}
         self._instances: dict[str, dict[str, Any]] = {}
         self._runners: dict[str, dict[str, Any]] = {}
-        self._index: dict[str, float] = {}
+        self._index: dict[str, int] = {}
         self._silent: set[str] = set()
         self._masters: set[str] = set()
 
@@ -192,9 +196,9 @@ class _Views:
                 return False
         return True
 
-    def index(self, record: ViewChanged) -> None:
-        if isinstance(record.value, int | float):
-            self._index[record.node] = float(record.value)
+    def indices(self, run: Sequence[Index]) -> None:
+        for node, _, _, value in run:
+            self._index[node] = value
 
     def states(self) -> dict[str, tuple[InstanceState, str]]:
         """State and model of every instance that an answering node lists."""
@@ -214,7 +218,7 @@ class _Views:
         claims = [node for node in answering if node in self._masters]
         if len(claims) == 1:
             return claims[0]
-        return max(answering, key=lambda node: (self._index.get(node, -1.0), node), default=None)
+        return max(answering, key=lambda node: (self._index.get(node, -1), node), default=None)
 
 
 def _state(instance: Mapping[str, Any], runners: Mapping[str, Any]) -> InstanceState:

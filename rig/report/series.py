@@ -55,4 +55,4 @@ def _gather(info: RunInfo, found: Iterable[Batch], sinks: Sequence[Sink]) -> tup
     nodes = info.inventory.get("nodes")
     series = Series(lanes=Lanes(tuple(str(name) for name in nodes) if isinstance(nodes, dict) else ()))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # any JSON
     gathering = _Gathering(series.requests, Join(*sinks))
-    return analyse_batches(info, found, listener=gathering, beside=series.lanes.routes), series
+    return analyse_batches(info, found, listener=gathering, beside=series.lanes), series

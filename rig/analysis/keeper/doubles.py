@@ -12,7 +12,6 @@ from typing import Any, Final, cast
 
 from rig.analysis.context import Context
 from rig.analysis.firsts import Firsts
-from rig.analysis.routes import Routes
 from rig.journal.records import AnyRecord, ApiCall, ViewChanged
 
 MAX_KEPT: Final = 50
@@ -34,7 +33,6 @@ class InstanceWatch:
         self._found: list[Double] = Firsts(MAX_KEPT)
         self._by_hand: set[str] = set()
         self._deployed: set[str] = set()
-        self.routes: Routes = dict.fromkeys((ViewChanged, ApiCall), [self.feed])
 
     @property
     def doubles(self) -> list[Double]:

@@ -47,19 +47,15 @@ class ViewWatch:
                 return
         self._judge(record.t)
 
-    def look(self, record: AnyRecord) -> None:
+    def look(self, *times: float) -> None:
         """Nothing has changed; time has passed."""
-        self._look(record.t)
-
-    def _look(self, now: float) -> None:
-        if self.calm.lasting(0.0, now) <= 0.0:  # nor has anything lasted for longer
-            return
-        for lasting in (self.disagreeing, self.ghosts, self.stranded, self.masters):
-            lasting.look(now)
+        if self.calm.lasting(0.0, times[-1]) > 0.0:  # else nothing has lasted for longer
+            for lasting in (self.disagreeing, self.ghosts, self.stranded, self.masters):
+                lasting.look(*times)
 
     def finish(self, end_t: float) -> None:
         """Up to the end of the observation."""
-        self._look(end_t)
+        self.look(end_t)
 
     def _judge(self, now: float) -> None:
         answering = sorted({node for node, _ in self._facets} - self._down)
