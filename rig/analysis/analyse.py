@@ -21,7 +21,7 @@ from rig.analysis.settings import Settings, settings_of
 from rig.analysis.settled import Listener, Settled
 from rig.analysis.stalls import Stalls
 from rig.analysis.symptoms.speed import SpeedWatch
-from rig.analysis.ticks import Ticking
+from rig.analysis.ticks import Beside, Health, Index
 from rig.analysis.watch import Watch
 from rig.journal.read import ReadNotes, Run
 from rig.journal.records import (
@@ -134,18 +134,24 @@ class _Both:
 class _Ticks:
     """Hands over what was written of a batch's health and indices before each other record."""
 
-    def __init__(self, batch: Batch, ticking: Sequence[Ticking]) -> None:
+    def __init__(
+        self,
+        batch: Batch,
+        looks: Sequence[Callable[[Health], None]],
+        indexed: Sequence[Callable[[Sequence[Index]], None]],
+    ) -> None:
         self._health, self._indices = batch.health, batch.indices
-        self._ticking = ticking
+        self._looks, self._indexed = looks, indexed
         self._at = (0, 0)
 
     def pass_to(self, health: int, indices: int) -> None:
         (first, earliest), self._at = self._at, (health, indices)
-        for one in self._ticking:
-            if first < health:
-                one.health(self._health[first:health])
-            if earliest < indices:
-                one.indices(self._indices[earliest:indices])
+        if first < health:
+            for look in self._looks:
+                look(self._health[first:health])
+        if earliest < indices:
+            for index in self._indexed:
+                index(self._indices[earliest:indices])
 
 
 def baseline_of(phases: Sequence[PhaseStarted]) -> Window | None:
@@ -162,7 +168,7 @@ def analyse(
     records: Iterable[AnyRecord],
     notes: ReadNotes | None = None,
     listener: Listener | None = None,
-    beside: Ticking | None = None,
+    beside: Beside | None = None,
 ) -> Analysis:
     """One pass over the records, in the order of the journal. Never fails on what a journal can hold.
 
@@ -177,7 +183,7 @@ def analyse_batches(
     found: Iterable[Batch],
     notes: ReadNotes | None = None,
     listener: Listener | None = None,
-    beside: Ticking | None = None,
+    beside: Beside | None = None,
 ) -> Analysis:
     """The same of records that were put together before."""
     tracker = RecoveryTracker(settings_of(info))
@@ -187,14 +193,14 @@ def analyse_batches(
     load = RequestCounter("load", context, _Both(watch.speed, listener))
     probes = RequestCounter("probe", context, listener)
     feeds: list[Callable[[AnyRecord], None]] = [tracker.note, watch.feed, doubles.feed, said.feed]
-    ticking: list[Ticking] = [context, watch]
+    indexed = [context.indices, watch.indices]
     if beside is not None:
         feeds.append(beside.feed)
-        ticking.append(beside)
+        indexed.append(beside.indices)
     for batch in found:
         attempts = pairing.join(batch)
         ended = served = fed = 0
-        ticks = _Ticks(batch, ticking)
+        ticks = _Ticks(batch, [context.health, watch.look], indexed)
         for stretch in batch.stretches:
             for at in range(fed, stretch.others):
                 ticks.pass_to(*batch.before[at])
@@ -205,6 +211,10 @@ def analyse_batches(
             ended, served, fed = stretch.attempts, stretch.served, stretch.others
             watch.seen_t = stretch.last_t
         ticks.pass_to(len(batch.health), len(batch.indices))
+        if len(batch.health):
+            watch.speed.health(batch.health)
+            if beside is not None:
+                beside.health(batch.health)
         pairing.close(batch)
         tracker.settle()
         for counter in (load, probes):

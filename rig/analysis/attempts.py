@@ -6,7 +6,7 @@ ten thousand at once when its journal is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
@@ -66,6 +66,22 @@ class Way(NamedTuple):
         return self.model, self.entry, self.streamed
 
 
+class Ways(list[Way]):
+    """All ways that requests have gone; it only grows."""
+
+    def __init__(self, ways: Iterable[Way] = ()) -> None:
+        super().__init__(ways)
+        self._flags: dict[tuple[str, object], Bools] = {}
+
+    def flags(self, field: Literal["source", "model", "entry", "streamed"], value: object) -> Bools:
+        """Which of them are such ones."""
+        found = self._flags.get((field, value))
+        if found is None or len(found) < len(self):
+            found = np.array([getattr(way, field) == value for way in self], dtype=np.bool_)
+            self._flags[field, value] = found
+        return found
+
+
 def way_of(start: RequestStarted) -> Way:
     return Way(start.source, start.model, start.entry, start.streamed)
 
@@ -104,7 +120,7 @@ class Rows:
 
     __slots__ = ("rows", "ways")
 
-    def __init__(self, rows: NDArray[np.void], ways: Sequence[Way]) -> None:
+    def __init__(self, rows: NDArray[np.void], ways: Ways) -> None:
         self.rows = rows
         self.ways = ways
 
@@ -174,20 +190,21 @@ class Rows:
 
     @property
     def streamed(self) -> Bools:
-        return self.which(lambda way: way.streamed)
+        return self.ways.flags("streamed", True)[self.way]  # noqa: FBT003
 
     @property
     def loaded(self) -> Bools:
         """Of the load, not probes."""
-        return self.which(lambda way: way.source == "load")
+        return self.of("load")
 
-    def which(self, asked: Callable[[Way], bool]) -> Bools:
-        """The rows that went such a way."""
-        found = np.fromiter((asked(way) for way in self.ways), dtype=np.bool_, count=len(self.ways))
-        return found[self.way]
+    def of(self, source: Source) -> Bools:
+        return self.ways.flags("source", source)[self.way]
 
-    def through(self, entry: str) -> Bools:
-        return self.which(lambda way: way.entry == entry)
+    def of_model(self, model: str) -> Bools:
+        return self.ways.flags("model", model)[self.way]
+
+    def through(self, *entries: str) -> Bools:
+        return np.logical_or.reduce([self.ways.flags("entry", entry) for entry in entries])[self.way]
 
     def where(self, asked: Bools | Places) -> Rows:
         return Rows(self.rows[asked], self.ways)
@@ -224,7 +241,7 @@ class Attempts(Rows):
 
     __slots__ = ("at", "told")
 
-    def __init__(self, rows: NDArray[np.void], ways: Sequence[Way], at: Places, told: Told) -> None:
+    def __init__(self, rows: NDArray[np.void], ways: Ways, at: Places, told: Told) -> None:
         super().__init__(rows, ways)
         self.at = at
         self.told = told
@@ -267,9 +284,12 @@ class Recent:
     def __init__(self, parts: Sequence[Attempts], model: str) -> None:
         self._parts = parts
         self._firsts = np.cumsum([0, *(len(part) for part in parts)])
-        everything = Rows(np.concatenate([np.empty(0, ROW), *(part.rows for part in parts)]), parts[0].ways if parts else ())
-        self._places = np.flatnonzero(everything.which(lambda way: way.model == model))
-        self.rows = everything.where(self._places)
+        everything = np.empty(self._firsts[-1], ROW)  # joining such tables would compare their columns each time
+        for part, first in zip(parts, self._firsts.tolist(), strict=False):
+            everything[first : first + len(part)] = part.rows
+        rows = Rows(everything, parts[0].ways if parts else Ways())
+        self._places = np.flatnonzero(rows.of_model(model))
+        self.rows = rows.where(self._places)
 
     def mark(self, which: Bools, fault: int) -> None:
         """Attribute them to a fault, here and in the parts."""

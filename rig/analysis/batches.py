@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.analysis.attempts import ROW, Attempts, Row, Source, Told, Way, row_of, way_of
+from rig.analysis.attempts import ROW, Attempts, Row, Source, Told, Way, Ways, row_of, way_of
 from rig.analysis.ticks import Health, HealthRow, Index, health_row, healths, index_of
 from rig.journal.records import AnyRecord, FaultChanged, Own, PhaseStarted, RequestEnded, RequestStarted, Served, ViewChanged
 
@@ -69,7 +69,7 @@ class Batch:
         texts, (table, self.stretches, self.ended_elsewhere, self.repeated, self.first_t) = state
         self.others, self.before, self.indices, self.served, self.open = _TEXTS.decode(texts)
         rows, ways, told, self.health = table
-        self.attempts = Attempts(rows, ways, np.arange(len(rows)), told)
+        self.attempts = Attempts(rows, Ways(ways), np.arange(len(rows)), told)
 
 
 _TEXTS: Final = msgspec.msgpack.Decoder(
@@ -193,7 +193,7 @@ class Batcher:
             pairs=self._pairs if self._keep else None,
         )
         batch = Batch(
-            attempts=Attempts(rows, list(self._codes), np.arange(len(rows)), told),
+            attempts=Attempts(rows, Ways(self._codes), np.arange(len(rows)), told),
             others=self._others,
             before=self._before,
             health=healths(self._health),

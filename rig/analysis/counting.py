@@ -39,7 +39,7 @@ class RequestCounter:
 
     def ended(self, attempts: Attempts) -> None:
         """Takes those of its source."""
-        mine = np.flatnonzero(attempts.which(lambda way: way.source == self._source))
+        mine = np.flatnonzero(attempts.of(self._source))
         if len(mine):
             self._pending.append((attempts, mine))
             self.waiting += len(mine)
@@ -126,7 +126,7 @@ class RequestCounter:
             if fault.effective and fault.struck_t is not None:
                 found[fault.number] = (from_t <= fault.struck_t) & (fault.struck_t <= to_t)
         for model, number, window in self._spans.outages(float(from_t.min()), float(from_t.max())):
-            of_model = attempts.which(lambda way, model=model: way.model == model)
+            of_model = attempts.of_model(model)
             which = of_model & (window.from_t <= from_t) & (from_t <= window.to_t)
             found[number] = found[number] | which if number in found else which
         return {number: which for number, which in found.items() if which.any()}
@@ -142,7 +142,7 @@ class RequestCounter:
             if not fault.effective or not hit:
                 continue
             window = in_force(fault)
-            there = attempts.which(lambda way, hit=hit: way.entry in hit)
+            there = attempts.through(*hit)
             which = left & there & (window.from_t <= to_t) & (from_t <= window.to_t)
             attempts.fault[which] = fault.number
             left &= ~which

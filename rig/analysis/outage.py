@@ -17,7 +17,7 @@ from rig.analysis.attempts import Bools, Floats, Rows
 @dataclass(frozen=True, slots=True)
 class Trials:
     """In the order of their ends. `failed_t` is NaN for a success; `counts` is false for a failure that says nothing of
-    the model. `rows` are the attempts that they are of, where anybody asks."""
+    the model. `rows` are the attempts that they are of, where all of these are looked at."""
 
     started_t: Floats
     ended_t: Floats
@@ -30,8 +30,7 @@ class Trials:
         return np.isnan(self.failed_t)
 
     def where(self, asked: Bools) -> Trials:
-        rows = None if self.rows is None else self.rows.where(asked)
-        return Trials(self.started_t[asked], self.ended_t[asked], self.failed_t[asked], self.counts[asked], rows)
+        return Trials(self.started_t[asked], self.ended_t[asked], self.failed_t[asked], self.counts[asked])
 
 
 @dataclass(frozen=True, slots=True)

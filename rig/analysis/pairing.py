@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from rig.analysis.attempts import Attempts, Source, Told, Way, way_of
+from rig.analysis.attempts import Attempts, Source, Told, Way, Ways, way_of
 from rig.analysis.batches import Batch, Stretch
 from rig.journal.records import RequestStarted
 
@@ -21,7 +21,7 @@ class Pairing:
 
     def __init__(self) -> None:
         self.in_flight: dict[str, RequestStarted] = {}
-        self.ways: list[Way] = []
+        self.ways = Ways()
         self.orphans = 0
         self.overwritten: Counter[Way] = Counter()
         self.first_t: dict[Source, float] = {}

@@ -30,8 +30,9 @@ Index: TypeAlias = tuple[str, float | None, float, int]
 """Node, the time since which its log was not yet so long, the time at which it was, how long."""
 
 
-class Ticking(Protocol):
-    """What takes in records one by one, and these many at a time, in the order of the journal."""
+class Beside(Protocol):
+    """What takes in records one by one, and these many at a time. Of health the order beside other records is no
+    matter."""
 
     def feed(self, record: AnyRecord) -> None: ...
 

@@ -81,9 +81,9 @@ class Watch:
         for feed in self._routes.get(type(record), ()):
             feed(record)
 
-    def health(self, rows: Health) -> None:
+    def look(self, rows: Health) -> None:
+        """Time has passed."""
         times: list[float] = rows["t"].tolist()
-        self.speed.health(rows)
         self.views.look(*times)
         self.elections.look(*times)
 
@@ -100,7 +100,9 @@ class Watch:
 
     def _own(self, record: AnyRecord) -> None:
         if isinstance(record, Own):
-            self.health(healths([health_row(record)]))
+            rows = healths([health_row(record)])
+            self.speed.health(rows)
+            self.look(rows)
 
     def _phase(self, record: AnyRecord) -> None:
         if isinstance(record, PhaseStarted) and record.phase in ("drain", "end") and not self._drained:

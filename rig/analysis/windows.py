@@ -134,7 +134,7 @@ class Windows:
         for fault in self._faults.around(float(from_t.min()), float(to_t.max())):
             window, hit = in_force(fault), {*fault.processes_hit, *fault.clients_cut}
             if hit:
-                there = rows.which(lambda way, hit=hit: way.entry in hit)
+                there = rows.through(*hit)
                 found |= there & (window.from_t <= to_t) & (from_t <= window.to_t)
         return found
 

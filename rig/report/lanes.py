@@ -64,10 +64,17 @@ class Samples:
         self.kept: list[Sample] = []
 
     def add(self, at_t: float, value: float) -> None:
-        self.kept.append(Sample(at_t, value))
-        if len(self.kept) >= self._limit:
-            pairs = zip(self.kept[::2], self.kept[1::2], strict=False)
-            self.kept = [max(pair, key=lambda sample: sample.value) for pair in pairs]
+        self.add_all([at_t], [value])
+
+    def add_all(self, times: Sequence[float], values: Sequence[float]) -> None:
+        samples = list(map(Sample, times, values))
+        while samples:
+            free = self._limit - len(self.kept)
+            self.kept += samples[:free]
+            del samples[:free]
+            if len(self.kept) >= self._limit:
+                pairs = zip(self.kept[::2], self.kept[1::2], strict=False)
+                self.kept = [one if one.value >= other.value else other for one, other in pairs]
 
 
 @dataclass
@@ -97,10 +104,8 @@ class Controller:
     lag_s: Samples = field(default_factory=Samples)
 
     def take(self, rows: Health) -> None:
-        times: list[float] = rows["t"].tolist()
         for samples, name in ((self.cpu_percent, "cpu_percent"), (self.rss_bytes, "rss_bytes"), (self.lag_s, "lag_max_s")):
-            for at_t, value in zip(times, rows[name].tolist(), strict=True):
-                samples.add(at_t, value)
+            samples.add_all(rows["t"].tolist(), rows[name].tolist())
 
 
 class Lanes:

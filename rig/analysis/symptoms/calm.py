@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -45,7 +46,7 @@ class Calm:
 
     def count(self, times: Sequence[float]) -> int:
         """At how many of these moments, which rise, it had been calm for longer than the grace."""
-        return sum(self.lasting(0.0, t) > 0.0 for t in reversed(times)) if self.lasting(0.0, times[-1]) > 0.0 else 0
+        return len(times) - bisect_right(times, 0.0, key=lambda t: self.lasting(0.0, t))
 
     def lasting(self, from_t: float, now: float) -> float:
         """How long something that began at `from_t` has lasted beyond the grace; 0 while it may be a fault's doing."""

@@ -74,7 +74,7 @@ class SpeedWatch:
         """Requests of the load that ended."""
         good = attempts.where(attempts.ok)
         for model in sorted({way.model for way in good.ways}):
-            rows = good.where(good.which(lambda way, model=model: way.model == model))
+            rows = good.where(good.of_model(model))
             self._take(model, rows)
 
     def _take(self, model: str, rows: Rows) -> None:
