@@ -87,7 +87,7 @@ class Batcher:
 
     def _begin(self) -> None:
         self._open: dict[str, RequestStarted] = {}
-        self._codes: dict[Way, int] = {}
+        self._codes: dict[tuple[Source, str, str, bool], int] = {}  # a plain tuple costs less to make than a way
         self._rows: list[Row] = []
         self._tables: list[NDArray[np.void]] = []
         self._pairs: list[tuple[RequestStarted, RequestEnded]] = []
@@ -108,14 +108,40 @@ class Batcher:
         self._first_t: dict[Source, float] = {}
 
     def feed(self, records: Iterable[AnyRecord]) -> None:
+        """Most of the time that a report takes is spent here: everything is at hand, and no more is called than must."""
+        begun, codes, rows = self._open, self._codes, self._rows
+        ids, response_ids, gaps = self._ids, self._response_ids, self._gaps
         others, served, health, indices = self._others, self._served, self._health, self._indices
         last_t, now_t = self._last_t, self._now_t
         for record in records:
             kind = type(record)
             if kind is RequestEnded:
-                self._end(record)
+                start = begun.pop(record.id, None)
+                if start is None:
+                    self._elsewhere.append(len(ids))
+                    rows.append(row_of(-1, None, record))
+                else:
+                    way = (start.source, start.model, start.entry, start.streamed)
+                    code = codes.get(way)
+                    if code is None:
+                        code = codes[way] = len(codes)
+                    rows.append(row_of(code, start.planned_t, record))
+                if record.gaps.sketch:
+                    at = len(ids)
+                    for bucket, count in record.gaps.sketch.items():
+                        gaps += (at, int(bucket), count)
+                if record.outcome == "lost" or record.unclean_end is not None or record.damaged is not None:
+                    self._remark(record)
+                if self._keep:
+                    self._pairs.append((start, record))  # pyright: ignore[reportArgumentType]  # without a start it is joined or left out
+                ids.append(record.id)
+                response_ids.append(record.response_id)
             elif kind is RequestStarted:
-                self._start(record)
+                if record.id in begun:
+                    self._repeated[way_of(begun[record.id])] += 1
+                begun[record.id] = record
+                if record.source not in self._first_t:
+                    self._first_t[record.source] = record.t
             elif kind is Served:
                 served.append((record.response_id, record.instance))
             elif kind is Own:
@@ -132,41 +158,17 @@ class Batcher:
             if last_t > now_t:
                 now_t = last_t
         self._last_t, self._now_t = last_t, now_t
-        if len(self._rows) >= _ROWS:
+        if len(rows) >= _ROWS:
             self._pack()
 
-    def _start(self, record: RequestStarted) -> None:
-        before = self._open.get(record.id)
-        if before is not None:
-            self._repeated[way_of(before)] += 1
-        self._open[record.id] = record
-        if record.source not in self._first_t:
-            self._first_t[record.source] = record.t
-
-    def _end(self, record: RequestEnded) -> None:
+    def _remark(self, record: RequestEnded) -> None:
         at = len(self._ids)
-        start = self._open.pop(record.id, None)
-        if start is None:
-            self._elsewhere.append(at)
-            self._rows.append(row_of(-1, None, record))
-        else:
-            way = (start.source, start.model, start.entry, start.streamed)
-            code = self._codes.get(way)  # pyright: ignore[reportArgumentType]  # equal to a way, and cheaper to make
-            if code is None:
-                code = self._codes[Way(*way)] = len(self._codes)
-            self._rows.append(row_of(code, start.planned_t, record))
-        self._ids.append(record.id)
-        self._response_ids.append(record.response_id)
-        for bucket, count in record.gaps.sketch.items():
-            self._gaps += (at, int(bucket), count)
         if record.outcome == "lost":
             self._lost[at] = record.evidence
         if record.unclean_end is not None:
             self._unclean.append(at)
         if record.damaged is not None:
             self._damaged.append(at)
-        if self._keep:
-            self._pairs.append((start, record))  # pyright: ignore[reportArgumentType]  # what has no start is joined or left out
 
     def _turn(self) -> None:
         open_t: dict[str, float] = {}
@@ -193,7 +195,7 @@ class Batcher:
             pairs=self._pairs if self._keep else None,
         )
         batch = Batch(
-            attempts=Attempts(rows, Ways(self._codes), np.arange(len(rows)), told),
+            attempts=Attempts(rows, Ways(Way(*way) for way in self._codes), np.arange(len(rows)), told),
             others=self._others,
             before=self._before,
             health=healths(self._health),

@@ -31,6 +31,7 @@ _FILES: Final = 3
 """From so many on it is worth while to start them."""
 _AHEAD: Final = 3
 """Batches that wait, in each process."""
+_ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1"}  # else numpy starts some that do nothing
 _LENGTH: Final = struct.Struct("<Q")
 Told: TypeAlias = Batch | ReadNotes | JournalError
 
@@ -66,7 +67,7 @@ def _started(files: Sequence[JournalFile]) -> Generator[IO[bytes]]:
     path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, "-m", "rig.analysis.reading", *(f"{file.last:d}{file.path}" for file in files)]
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": path}
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": path} | _ONE_THREAD
     ) as process:
         assert process.stdout is not None
         try:

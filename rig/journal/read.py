@@ -20,7 +20,6 @@ from rig.journal.write import MAX_FILES, MAX_LINE_BYTES, journal_name
 
 MAX_BROKEN_KEPT: Final = 100
 BLOCK_BYTES: Final = 64 * 1024
-_BEGIN: Final = b'{"kind":"'  # of every line that the rig writes; a longer text is found more quickly
 _KNOWN: Final = frozenset(str(struct.__struct_config__.tag) for struct in get_args(AnyRecord))
 
 
@@ -117,8 +116,8 @@ class JournalFile:
             first += count
 
     def _whole(self, block: bytes, count: int) -> list[AnyRecord] | None:
-        """The records of a block whose every line is one, decoded at once; None where that is not so."""
-        if block[-1:] != b"\n" or not block.startswith(_BEGIN) or block.count(b"\n" + _BEGIN) != count - 1:
+        """The records of a block that has as many of them as lines, decoded at once; None where that is not so."""
+        if block[-1:] != b"\n":
             return None
         try:
             found = self._decoder.decode_lines(block)
