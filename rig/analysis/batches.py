@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig.analysis.attempts import ROW, Attempts, Row, Source, Told, Way, Ways, row_of, way_of
+from rig.analysis.sightings import ServedIds
 from rig.analysis.ticks import Health, HealthRow, Index, health_row, healths, index_of
-from rig.journal.records import AnyRecord, FaultChanged, Own, PhaseStarted, RequestEnded, RequestStarted, Served, ViewChanged
+from rig.journal.records import AnyRecord, FaultChanged, Own, PhaseStarted, RequestEnded, RequestStarted, Served, InstanceServed, ViewChanged
 
 AT_ONCE: Final = 50_000
 """Records in a batch made of any records."""
@@ -52,7 +53,7 @@ class Batch:
     before: list[tuple[int, int]]  # how much of `health` and of `indices` was written before each of the others
     health: Health
     indices: list[Index]
-    served: list[tuple[str, str]]  # response id, instance
+    served: list[ServedIds]
     stretches: list[Stretch]
     open: list[RequestStarted]
     ended_elsewhere: dict[int, str]
@@ -73,7 +74,7 @@ class Batch:
 
 
 _TEXTS: Final = msgspec.msgpack.Decoder(
-    tuple[list[AnyRecord], list[tuple[int, int]], list[Index], list[tuple[str, str]], list[RequestStarted]]
+    tuple[list[AnyRecord], list[tuple[int, int]], list[Index], list[ServedIds], list[RequestStarted]]
 )
 
 
@@ -102,7 +103,7 @@ class Batcher:
         self._before: list[tuple[int, int]] = []
         self._health: list[HealthRow] = []
         self._indices: list[Index] = []
-        self._served: list[tuple[str, str]] = []
+        self._served: list[ServedIds] = []
         self._stretches: list[Stretch] = []
         self._repeated: Counter[Way] = Counter()
         self._first_t: dict[Source, float] = {}
@@ -142,8 +143,10 @@ class Batcher:
                 begun[record.id] = record
                 if record.source not in self._first_t:
                     self._first_t[record.source] = record.t
+            elif kind is InstanceServed:
+                served.append((record.instance, record.response_ids))
             elif kind is Served:
-                served.append((record.response_id, record.instance))
+                served.append((record.instance, [record.response_id]))
             elif kind is Own:
                 health.append(health_row(record))
             elif kind is ViewChanged and (index := index_of(record)) is not None:

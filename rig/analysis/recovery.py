@@ -14,8 +14,9 @@ from rig.analysis.faults import Fault, strike_of
 from rig.analysis.outage import serves
 from rig.analysis.pairing import Pairing
 from rig.analysis.settings import Settings
+from rig.analysis.sightings import ServedIds
 from rig.analysis.trials import trials_of
-from rig.journal.records import AnyRecord, FaultChanged, RequestEnded, RequestStarted, Served
+from rig.journal.records import AnyRecord, FaultChanged, RequestEnded, RequestStarted, Served, InstanceServed
 
 _EVERY: Final = 2000
 _LOOKS: Final = 30  # in the time of `sustained`, at most
@@ -49,7 +50,7 @@ class RecoveryTracker:
 
     def feed(self, record: AnyRecord) -> None:
         """Take in the next record of a journal that grows."""
-        if isinstance(record, RequestStarted | RequestEnded | Served):
+        if isinstance(record, RequestStarted | RequestEnded | InstanceServed | Served):
             self._batcher.feed((record,))
             self._since_check += 1
             if self._since_check >= _EVERY:
@@ -68,7 +69,7 @@ class RecoveryTracker:
                 self._add_pending(record.fault)
             self.settle()
 
-    def take(self, attempts: Attempts, served: Sequence[tuple[str, str]], now_t: float, open_t: dict[str, float]) -> None:
+    def take(self, attempts: Attempts, served: Sequence[ServedIds], now_t: float, open_t: dict[str, float]) -> None:
         """What ended in a stretch, and which instances served what; then it was `now_t`."""
         self.context.pass_to(now_t)
         self.context.sightings.serve(served)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
 
 MAX_SERVED: Final = 10_000
 _FACETS: Final = frozenset({"instances", "node_id"})
 
+ServedIds: TypeAlias = tuple[str, list[str]]
+"""An instance, and the response ids of requests that it served."""
 Instances = dict[str, dict[str, Any]]
 """id → {"model", "runners": {node_id: runner_id}, "port"}."""
 
@@ -59,9 +61,9 @@ class Sightings:
             case _:
                 pass
 
-    def serve(self, served: Sequence[tuple[str, str]]) -> None:
-        """Response ids and the instances that they went to."""
-        self.served.update(served)
+    def serve(self, served: Sequence[ServedIds]) -> None:
+        for instance, response_ids in served:
+            self.served.update(dict.fromkeys(response_ids, instance))
         for name in list(islice(self.served, max(len(self.served) - MAX_SERVED, 0))):
             del self.served[name]
 

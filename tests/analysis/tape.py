@@ -26,7 +26,7 @@ from rig.journal.records import (
     RequestEnded,
     RequestStarted,
     RunEnded,
-    Served,
+    InstanceServed,
     Unwedged,
     ViewChanged,
 )
@@ -235,7 +235,7 @@ class Tape:
         self.add(Reachability(t=t, node=node, since_t=t - 0.5, reachable=reachable))
 
     def served(self, t: float, response_id: str, instance: str) -> None:
-        self.add(Served(t=t, node="node-2", response_id=response_id, instance=instance))
+        self.add(InstanceServed(t=t, node="node-2", instance=instance, response_ids=[response_id]))
 
     def unwedged(self, fault: int, node: str, started_t: float, ended_t: float) -> None:
         self.add(Unwedged(t=ended_t, fault=fault, node=node, started_t=started_t, ended_t=ended_t, ok=True))
