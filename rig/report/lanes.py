@@ -61,20 +61,25 @@ class Samples:
 
     def __init__(self, limit: int = MAX_SAMPLES) -> None:
         self._limit = limit
-        self.kept: list[Sample] = []
+        self._held: list[tuple[float, float]] = []  # when, what
+
+    @property
+    def kept(self) -> list[Sample]:
+        return [Sample(at_t, value) for at_t, value in self._held]
 
     def add(self, at_t: float, value: float) -> None:
-        self.add_all([at_t], [value])
+        self.add_all([(at_t, value)])
 
-    def add_all(self, times: Sequence[float], values: Sequence[float]) -> None:
-        samples = list(map(Sample, times, values))
-        while samples:
-            free = self._limit - len(self.kept)
-            self.kept += samples[:free]
-            del samples[:free]
-            if len(self.kept) >= self._limit:
-                pairs = zip(self.kept[::2], self.kept[1::2], strict=False)
-                self.kept = [one if one.value >= other.value else other for one, other in pairs]
+    def add_all(self, samples: Sequence[tuple[float, float]]) -> None:
+        """Of each, when and what."""
+        first = 0
+        while first < len(samples):
+            free = self._limit - len(self._held)
+            self._held += samples[first : first + free]
+            first += free
+            if len(self._held) >= self._limit:
+                pairs = zip(self._held[::2], self._held[1::2], strict=False)
+                self._held = [one if one[1] >= other[1] else other for one, other in pairs]
 
 
 @dataclass
@@ -104,8 +109,9 @@ class Controller:
     lag_s: Samples = field(default_factory=Samples)
 
     def take(self, rows: Health) -> None:
+        times: list[float] = rows["t"].tolist()
         for samples, name in ((self.cpu_percent, "cpu_percent"), (self.rss_bytes, "rss_bytes"), (self.lag_s, "lag_max_s")):
-            samples.add_all(rows["t"].tolist(), rows[name].tolist())
+            samples.add_all(list(zip(times, rows[name].tolist(), strict=True)))
 
 
 class Lanes:
