@@ -6,7 +6,7 @@ ten thousand at once when its journal is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
@@ -203,8 +203,19 @@ class Rows:
     def of_model(self, model: str) -> Bools:
         return self.ways.flags("model", model)[self.way]
 
-    def through(self, *entries: str) -> Bools:
-        return np.logical_or.reduce([self.ways.flags("entry", entry) for entry in entries])[self.way]
+    def through(self, entry: str) -> Bools:
+        return self.ways.flags("entry", entry)[self.way]
+
+    def part_through(self, part: slice, entries: Collection[str]) -> Bools:
+        """Of a part, which went through any of these."""
+        flags = [self.ways.flags("entry", entry) for entry in entries]
+        return np.logical_or.reduce(flags)[self.way[part]]
+
+    def since(self, early_t: float) -> Rows:
+        """What ended from then on."""
+        late = self.ended_t >= early_t
+        first = int(late.argmax()) if late.any() else len(late)
+        return Rows(self.rows[first:], self.ways) if late[first:].all() else self.where(late)
 
     def where(self, asked: Bools | Places) -> Rows:
         return Rows(self.rows[asked], self.ways)

@@ -17,6 +17,7 @@ from rig.analysis.context import Context
 from rig.analysis.counts import Counts, Latencies, Timed
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Window, in_force
+from rig.analysis.near import Near
 from rig.analysis.pairing import Pairing
 from rig.analysis.requests import CALM, FAULTED, Lost, Tally
 from rig.analysis.settled import NOT_OWN, OWN_NODE, OWN_REJOINING, OWNS, Listener, Settled
@@ -121,31 +122,33 @@ class RequestCounter:
     def _met(self, attempts: Rows) -> dict[int, Bools]:
         """By effective fault, what was exposed to it: in flight at its strike, or started in an outage of its model."""
         found: dict[int, Bools] = {}
-        from_t, to_t = attempts.started_t, attempts.ended_t
-        for fault in self._context.faults.struck_in(float(from_t.min()), float(to_t.max())):
+        lives, starts = Near(attempts.started_t, attempts.ended_t), Near(attempts.started_t, attempts.started_t)
+        for fault in self._context.faults.struck_in(lives.first_t, lives.last_t):
             if fault.effective and fault.struck_t is not None:
-                found[fault.number] = (from_t <= fault.struck_t) & (fault.struck_t <= to_t)
-        for model, number, window in self._spans.outages(float(from_t.min()), float(from_t.max())):
-            of_model = attempts.of_model(model)
-            which = of_model & (window.from_t <= from_t) & (from_t <= window.to_t)
-            found[number] = found[number] | which if number in found else which
-        return {number: which for number, which in found.items() if which.any()}
+                reach = lives.reach(fault.struck_t, fault.struck_t)
+                _note(found, fault.number, len(attempts), reach, lives.meet(reach, fault.struck_t, fault.struck_t))
+        for model, number, window in self._spans.outages(starts.first_t, starts.last_t):
+            reach = starts.reach(window.from_t, window.to_t)
+            of_model = attempts.ways.flags("model", model)[attempts.way[reach]]
+            _note(found, number, len(attempts), reach, starts.meet(reach, window.from_t, window.to_t) & of_model)
+        return found
 
     def _attribute(self, attempts: Rows, failed: Bools) -> None:
         """Decided with the recovery of its model; else to the fault that struck its own node."""
-        left = failed & (attempts.fault == NOBODY)
-        if not left.any():
+        left = np.flatnonzero(failed & (attempts.fault == NOBODY))
+        rows = attempts.where(left)
+        near = Near(rows.stalled_t, rows.ended_t)
+        if not near:
             return
-        from_t, to_t = attempts.stalled_t, attempts.ended_t
-        for fault in self._context.faults.around(float(from_t[left].min()), float(to_t[left].max())):
-            hit = {*fault.processes_hit, *fault.clients_cut}
+        for fault in self._context.faults.around(near.first_t, near.last_t):
+            hit, window = {*fault.processes_hit, *fault.clients_cut}, in_force(fault)
             if not fault.effective or not hit:
                 continue
-            window = in_force(fault)
-            there = attempts.through(*hit)
-            which = left & there & (window.from_t <= to_t) & (from_t <= window.to_t)
-            attempts.fault[which] = fault.number
-            left &= ~which
+            reach = near.reach(window.from_t, window.to_t)
+            which = near.meet(reach, window.from_t, window.to_t) & rows.part_through(reach, hit)
+            marked = rows.fault[reach]
+            marked[which & (marked == NOBODY)] = fault.number
+        attempts.fault[left] = rows.fault
 
     def _blame(self, settled: Settled) -> None:
         attempts, result = settled.attempts, self.result
@@ -220,6 +223,14 @@ class _Cell:
                 result.latencies_by_weather[weather],
             ):
                 latencies.take(times)
+
+
+def _note(found: dict[int, Bools], number: int, length: int, reach: slice, which: Bools) -> None:
+    """These of those in reach were exposed to this fault."""
+    if which.any():
+        if number not in found:
+            found[number] = np.zeros(length, dtype=np.bool_)
+        found[number][reach] |= which
 
 
 def _add(counts: Counts, settled: Settled, which: Bools) -> None:

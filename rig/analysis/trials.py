@@ -25,7 +25,7 @@ def trials_of(rows: Rows, context: Context, fault: Fault | None, since_t: float,
     `fault` is the one that struck then (None: there was none); `entries` are all the nodes that requests are sent to.
     """
     early_t = since_t - (0.0 if fault is None else fault.struck_error_s)
-    recent = rows.where(rows.ended_t >= early_t)
+    recent = rows.since(early_t)
     all_hit = fault is not None and set(entries) <= {*fault.processes_hit, *fault.clients_cut}
     bad = np.flatnonzero(~recent.ok)
     failed_t, counts = np.full(len(recent), np.nan), np.ones(len(recent), dtype=np.bool_)

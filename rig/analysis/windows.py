@@ -8,12 +8,13 @@ progressed until the first strike after its start, if that came within twice `su
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
 from rig.analysis.attempts import Bools, Floats, Rows
 from rig.analysis.faults import CRASHES, Fault, FaultLog, Window, in_force
+from rig.analysis.near import Near
 from rig.analysis.ticks import Index
 from rig.journal.records import Reachability, Unwedged
 
@@ -124,19 +125,21 @@ class Windows:
     def own_node(self, rows: Rows) -> Bools:
         """Whose entry node was faulted while it mattered to the request."""
         found = np.zeros(len(rows), dtype=np.bool_)
-        if not len(rows):
+        near = Near(rows.started_t, self._mattered_until(rows))
+        if not near:
             return found
-        from_t, to_t = rows.started_t, self._mattered_until(rows)
-        for entry, windows in self._unwedged.items():
-            there = rows.through(entry)
-            for window in windows:
-                found |= there & (window.from_t <= to_t) & (from_t <= window.to_t)
-        for fault in self._faults.around(float(from_t.min()), float(to_t.max())):
-            window, hit = in_force(fault), {*fault.processes_hit, *fault.clients_cut}
-            if hit:
-                there = rows.through(*hit)
-                found |= there & (window.from_t <= to_t) & (from_t <= window.to_t)
+        for window, hit in self._own(near.first_t, near.last_t):
+            reach = near.reach(window.from_t, window.to_t)
+            found[reach] |= near.meet(reach, window.from_t, window.to_t) & rows.part_through(reach, hit)
         return found
+
+    def _own(self, from_t: float, to_t: float) -> Iterator[tuple[Window, Collection[str]]]:
+        """When which nodes were faulted, or restarted by the rig."""
+        for entry, windows in self._unwedged.items():
+            yield from ((window, (entry,)) for window in windows if window.meets(from_t, to_t))
+        for fault in self._faults.around(from_t, to_t):
+            if hit := {*fault.processes_hit, *fault.clients_cut}:
+                yield in_force(fault), hit
 
     def rejoining(self, rows: Rows) -> Bools:
         """Which were sent to a restarted process that had not caught up."""
