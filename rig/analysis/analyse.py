@@ -79,8 +79,6 @@ class Analysis:
         return self.ended is not None and self.ended.reason == "finished"
 
 
-
-
 @dataclass
 class _Said:
     """What records say outright."""

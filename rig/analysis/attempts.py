@@ -235,7 +235,7 @@ class Told:
     unclean: list[int]
     damaged: list[int]
     gaps: NDArray[np.int32]
-    pairs: list[tuple[RequestStarted, RequestEnded]] | None = None
+    pairs: list[tuple[RequestStarted | None, RequestEnded]] | None = None
 
     def __getstate__(self) -> tuple[bytes, tuple[Any, ...]]:
         """Many short texts travel as one."""
@@ -262,18 +262,20 @@ class Attempts(Rows):
         return Attempts(self.rows[which], self.ways, self.at[which], self.told)
 
     def id(self, place: int) -> str:
-        return self.told.ids[self.at[place]]
+        return self.told.ids[int(self.at[place])]
 
     def response_id(self, place: int) -> str | None:
-        return self.told.response_ids[self.at[place]]
+        return self.told.response_ids[int(self.at[place])]
 
     def evidence(self, place: int) -> str:
         """What became of one that was lost."""
         return self.told.lost.get(int(self.at[place]), "")
 
     def pair(self, place: int) -> tuple[RequestStarted, RequestEnded]:
-        assert self.told.pairs is not None, "the records were not kept"
-        return self.told.pairs[self.at[place]]
+        start, end = (None, None) if self.told.pairs is None else self.told.pairs[int(self.at[place])]
+        if start is None or end is None:
+            raise ValueError("the records were not kept")
+        return start, end
 
     def positions(self, among: Sequence[int]) -> list[int]:
         """Those of `among` that are told of these rows."""

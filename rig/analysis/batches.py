@@ -19,12 +19,21 @@ from numpy.typing import NDArray
 from rig.analysis.attempts import ROW, Attempts, Row, Source, Told, Way, Ways, row_of, way_of
 from rig.analysis.sightings import ServedIds
 from rig.analysis.ticks import Health, HealthRow, Index, health_row, healths, index_of
-from rig.journal.records import AnyRecord, FaultChanged, Own, PhaseStarted, RequestEnded, RequestStarted, Served, InstanceServed, ViewChanged
+from rig.journal.records import (
+    AnyRecord,
+    FaultChanged,
+    InstanceServed,
+    Own,
+    PhaseStarted,
+    RequestEnded,
+    RequestStarted,
+    Served,
+    ViewChanged,
+)
 
 AT_ONCE: Final = 50_000
 """Records in a batch made of any records."""
 _ROWS: Final = 1000  # are made a table while they are still at hand
-_TURNS: Final = frozenset({FaultChanged, PhaseStarted})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +100,7 @@ class Batcher:
         self._codes: dict[tuple[Source, str, str, bool], int] = {}  # a plain tuple costs less to make than a way
         self._rows: list[Row] = []
         self._tables: list[NDArray[np.void]] = []
-        self._pairs: list[tuple[RequestStarted, RequestEnded]] = []
+        self._pairs: list[tuple[RequestStarted | None, RequestEnded]] = []
         self._ids: list[str] = []
         self._response_ids: list[str | None] = []
         self._gaps: list[int] = []
@@ -109,63 +118,71 @@ class Batcher:
         self._first_t: dict[Source, float] = {}
 
     def feed(self, records: Iterable[AnyRecord]) -> None:
-        """Most of the time that a report takes is spent here: everything is at hand, and no more is called than must."""
-        begun, codes, rows = self._open, self._codes, self._rows
-        ids, response_ids, gaps = self._ids, self._response_ids, self._gaps
-        others, served, health, indices = self._others, self._served, self._health, self._indices
-        last_t, now_t = self._last_t, self._now_t
+        """Much of the time that a report takes is spent here: what comes most is looked for first."""
         for record in records:
-            kind = type(record)
-            if kind is RequestEnded:
-                start = begun.pop(record.id, None)
-                if start is None:
-                    self._elsewhere.append(len(ids))
-                    rows.append(row_of(-1, None, record))
-                else:
-                    way = (start.source, start.model, start.entry, start.streamed)
-                    code = codes.get(way)
-                    if code is None:
-                        code = codes[way] = len(codes)
-                    rows.append(row_of(code, start.planned_t, record))
-                if record.gaps.sketch:
-                    at = len(ids)
-                    for bucket, count in record.gaps.sketch.items():
-                        gaps += (at, int(bucket), count)
-                if record.outcome == "lost" or record.unclean_end is not None or record.damaged is not None:
-                    self._remark(record)
-                if self._keep:
-                    self._pairs.append((start, record))  # pyright: ignore[reportArgumentType]  # without a start it is joined or left out
-                ids.append(record.id)
-                response_ids.append(record.response_id)
-            elif kind is RequestStarted:
-                if record.id in begun:
-                    self._repeated[way_of(begun[record.id])] += 1
-                begun[record.id] = record
-                if record.source not in self._first_t:
-                    self._first_t[record.source] = record.t
-            elif kind is InstanceServed:
-                served.append((record.instance, record.response_ids))
-            elif kind is Served:
-                served.append((record.instance, [record.response_id]))
-            elif kind is Own:
-                health.append(health_row(record))
-            elif kind is ViewChanged and (index := index_of(record)) is not None:
-                indices.append(index)
+            if type(record) is RequestEnded:
+                self._end(record)
+            elif type(record) is RequestStarted:
+                self._start(record)
             else:
-                if kind in _TURNS:
-                    self._last_t, self._now_t = last_t, now_t
-                    self._turn()
-                others.append(record)
-                self._before.append((len(health), len(indices)))
-            last_t = record.t
-            if last_t > now_t:
-                now_t = last_t
-        self._last_t, self._now_t = last_t, now_t
-        if len(rows) >= _ROWS:
+                self._other(record)
+            self._last_t = t = record.t
+            if t > self._now_t:  # noqa: PLR1730  # most are, and a call costs more
+                self._now_t = t
+        if len(self._rows) >= _ROWS:
             self._pack()
 
-    def _remark(self, record: RequestEnded) -> None:
+    def _start(self, record: RequestStarted) -> None:
+        if record.id in self._open:
+            self._repeated[way_of(self._open[record.id])] += 1
+        self._open[record.id] = record
+        if record.source not in self._first_t:
+            self._first_t[record.source] = record.t
+
+    def _end(self, record: RequestEnded) -> None:
         at = len(self._ids)
+        start = self._open.pop(record.id, None)
+        if start is None:
+            self._elsewhere.append(at)
+            self._rows.append(row_of(-1, None, record))
+        else:
+            way = (start.source, start.model, start.entry, start.streamed)
+            code = self._codes.get(way)
+            if code is None:
+                code = self._codes[way] = len(self._codes)
+            self._rows.append(row_of(code, start.planned_t, record))
+        self._ids.append(record.id)
+        self._response_ids.append(record.response_id)
+        if record.gaps.sketch:
+            for bucket, count in record.gaps.sketch.items():
+                self._gaps += (at, int(bucket), count)
+        if record.outcome == "lost" or record.unclean_end is not None or record.damaged is not None:
+            self._remark(at, record)
+        if self._keep:
+            self._pairs.append((start, record))
+
+    def _other(self, record: AnyRecord) -> None:
+        match record:
+            case Own():
+                self._health.append(health_row(record))
+                return
+            case InstanceServed():
+                self._served.append((record.instance, record.response_ids))
+                return
+            case Served():
+                self._served.append((record.instance, [record.response_id]))
+                return
+            case ViewChanged() if (index := index_of(record)) is not None:
+                self._indices.append(index)
+                return
+            case FaultChanged() | PhaseStarted():
+                self._turn()
+            case _:
+                pass
+        self._others.append(record)
+        self._before.append((len(self._health), len(self._indices)))
+
+    def _remark(self, at: int, record: RequestEnded) -> None:
         if record.outcome == "lost":
             self._lost[at] = record.evidence
         if record.unclean_end is not None:

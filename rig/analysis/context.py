@@ -38,8 +38,7 @@ class Context:
 
     def pass_to(self, t: float) -> None:
         """Records of requests, which are not fed, were written up to then."""
-        if t > self.now_t:
-            self.now_t = t
+        self.now_t = max(self.now_t, t)
 
     def feed(self, record: AnyRecord) -> None:
         self.pass_to(record.t)

@@ -115,7 +115,7 @@ class RequestCounter:
         exposed = np.zeros(len(attempts), dtype=np.bool_)
         for number, which in met.items():
             exposed |= which
-            self.result.by_fault[number].exposed += int(which.sum())
+            self.result.by_fault[number].exposed += int(np.count_nonzero(which))
         self._attribute(attempts, ~attempts.ok & ~void)
         return Settled(attempts, own.astype(np.int8), void, exposed, met)
 
@@ -157,9 +157,9 @@ class RequestCounter:
         blamed = failed & (attempts.fault != NOBODY)
         for number in np.unique(attempts.fault[blamed]).tolist():
             which, counts = blamed & (attempts.fault == number), result.by_fault[number]
-            counts.error += int((which & ~lost).sum())
-            counts.lost += int((which & lost).sum())
-            counts.lost_own_node += int((which & lost & own_node).sum())
+            counts.error += int(np.count_nonzero(which & ~lost))
+            counts.lost += int(np.count_nonzero(which & lost))
+            counts.lost_own_node += int(np.count_nonzero(which & lost & own_node))
         for at in np.flatnonzero(failed & lost).tolist():
             (result.listed_own if own_node[at] else result.listed).append(_lost(settled, at))
 
@@ -235,24 +235,24 @@ def _note(found: dict[int, Bools], number: int, length: int, reach: slice, which
 
 def _add(counts: Counts, settled: Settled, which: Bools) -> None:
     """Those rows."""
-    total = int(which.sum())
+    total = int(np.count_nonzero(which))
     if not total:
         return
     attempts = settled.attempts
     own_node, rejoining = settled.own == OWN_NODE, settled.own == OWN_REJOINING
     counts.started += total
-    counts.exposed += int((which & settled.exposed).sum())
-    counts.own_node += int((which & own_node).sum())
-    counts.own_rejoining += int((which & rejoining).sum())
-    counts.void += int((which & settled.void).sum())
+    counts.exposed += int(np.count_nonzero(which & settled.exposed))
+    counts.own_node += int(np.count_nonzero(which & own_node))
+    counts.own_rejoining += int(np.count_nonzero(which & rejoining))
+    counts.void += int(np.count_nonzero(which & settled.void))
     told = which & ~settled.void
-    counts.completed += int((told & attempts.ok).sum())
-    counts.error += int((told & attempts.error).sum())
+    counts.completed += int(np.count_nonzero(told & attempts.ok))
+    counts.error += int(np.count_nonzero(told & attempts.error))
     lost = told & attempts.lost
     if lost.any():
-        counts.lost += int(lost.sum())
-        counts.lost_own_node += int((lost & own_node).sum())
-        counts.lost_own_rejoining += int((lost & rejoining).sum())
+        counts.lost += int(np.count_nonzero(lost))
+        counts.lost_own_node += int(np.count_nonzero(lost & own_node))
+        counts.lost_own_rejoining += int(np.count_nonzero(lost & rejoining))
         for how, count in zip(HOWS, np.bincount(attempts.how[lost], minlength=len(HOWS)).tolist(), strict=True):
             name = how or "hung"
             setattr(counts, name, getattr(counts, name) + count)

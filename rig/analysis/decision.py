@@ -106,9 +106,7 @@ def decide(
     )
 
 
-def _without_the_next_ones(
-    trials: Trials, strike_t: float, heal_t: float, seen_t: float, quiet_s: float
-) -> Outage:
+def _without_the_next_ones(trials: Trials, strike_t: float, heal_t: float, seen_t: float, quiet_s: float) -> Outage:
     """The outage, leaving to the next fault what that one may have stopped.
 
     A request that stalled shortly before the next strike, was in flight at it, and was ended by a deadline later, may
@@ -188,9 +186,7 @@ def _unwedge_cost(fault: Fault, context: Context, trials: Trials) -> float | Non
     return float(ends.min()) - begun_t if len(ends) else None
 
 
-def _serving(
-    fault: Fault, model: str, attempts: Recent, context: Context, found: Outage, at_t: float
-) -> Serving:
+def _serving(fault: Fault, model: str, attempts: Recent, context: Context, found: Outage, at_t: float) -> Serving:
     """`at_t` is when to look at the lists after the fault: late enough that every view has the new one."""
     sightings, rejoins, strike_t = context.sightings, context.windows.rejoins, strike_of(fault)
     current = [node for node in sightings.nodes() if not rejoins.open_at(node, at_t)]

@@ -102,7 +102,7 @@ def _next(work: IO[bytes], file: JournalFile) -> Told:
     content = work.read(*_LENGTH.unpack(length)) if len(length) == _LENGTH.size else b""
     if not content:
         raise JournalError(f"the process that read {file.path} has died")
-    return pickle.loads(content)  # noqa: S301  # of a process of our own
+    return pickle.loads(content)
 
 
 def _work(files: Sequence[str]) -> None:

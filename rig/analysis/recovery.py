@@ -16,7 +16,7 @@ from rig.analysis.pairing import Pairing
 from rig.analysis.settings import Settings
 from rig.analysis.sightings import ServedIds
 from rig.analysis.trials import trials_of
-from rig.journal.records import AnyRecord, FaultChanged, RequestEnded, RequestStarted, Served, InstanceServed
+from rig.journal.records import AnyRecord, FaultChanged, InstanceServed, RequestEnded, RequestStarted, Served
 
 _EVERY: Final = 2000
 _LOOKS: Final = 30  # in the time of `sustained`, at most

@@ -42,7 +42,6 @@ class ReadNotes:
     broken: list[BrokenLine] = field(default_factory=list[BrokenLine])
     broken_count: int = 0
 
-
     def take(self, other: ReadNotes) -> None:
         """Those of files that follow."""
         self.lines += other.lines

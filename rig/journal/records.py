@@ -208,7 +208,10 @@ class EventLogRead(Record, frozen=True, kw_only=True, tag="event_log"):
 
 
 class InstanceServed(Record, frozen=True, kw_only=True, tag="instance_served"):
-    """Which requests an instance served, by the target's own tasks, as far as one look told: those of `RequestEnded`."""
+    """Which requests an instance served, by the target's own tasks, as far as one look told.
+
+    `response_ids` are those of `RequestEnded`.
+    """
 
     node: str  # whose view said so
     instance: str

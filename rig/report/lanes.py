@@ -110,7 +110,11 @@ class Controller:
 
     def take(self, rows: Health) -> None:
         times: list[float] = rows["t"].tolist()
-        for samples, name in ((self.cpu_percent, "cpu_percent"), (self.rss_bytes, "rss_bytes"), (self.lag_s, "lag_max_s")):
+        for samples, name in (
+            (self.cpu_percent, "cpu_percent"),
+            (self.rss_bytes, "rss_bytes"),
+            (self.lag_s, "lag_max_s"),
+        ):
             samples.add_all(list(zip(times, rows[name].tolist(), strict=True)))
 
 

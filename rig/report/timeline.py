@@ -16,6 +16,7 @@ from rig.journal.records import (
     EventSeen,
     FaultChanged,
     Finding,
+    InstanceServed,
     LogLine,
     MasterSeen,
     PhaseStarted,
@@ -25,7 +26,6 @@ from rig.journal.records import (
     RequestStarted,
     RunEnded,
     Served,
-    InstanceServed,
     Unwedged,
     ViewChanged,
 )

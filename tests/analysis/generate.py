@@ -16,13 +16,13 @@ from rig.journal.records import (
     FaultKind,
     FaultState,
     Gaps,
+    InstanceServed,
     MasterSeen,
     Own,
     PhaseStarted,
     RequestEnded,
     RequestStarted,
     RunEnded,
-    InstanceServed,
     ViewChanged,
 )
 from rig.journal.run import PlannedFault, RunInfo, write_run
@@ -247,7 +247,7 @@ def _requests(shape: Shape, faults: list[_Fault], rng: random.Random) -> Iterato
 
 
 def _served(shape: Shape, faults: list[_Fault], requests: list[AnyRecord]) -> Iterator[InstanceServed]:
-    """The event log is read when a fault is over, and at the end: all that ended since the last reading is told then."""
+    """The event log is read when a fault is over, and at the end: what ended since the last reading is told."""
     ends = sorted((r.t, r.response_id) for r in requests if isinstance(r, RequestEnded) and r.response_id is not None)
     untold = iter(ends)
     ended = next(untold, None)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rig.journal.records import EventSeen, Finding, Served
+from rig.journal.records import EventSeen, Finding, InstanceServed
 from rig.observe import exo_events
 from rig.observe.events import EventLogs, KnownLog, LogReading, digest
 from rig.observe.exo import Exo
@@ -97,8 +97,8 @@ async def test_nodes_that_follow_the_same_log_share_its_session(api: Api, logs: 
     a, b = _seen(written)
     assert (a[0], b[0]) == ("a", "b")
     assert a[1] == b[1]
-    served = [record for record in written.records if isinstance(record, Served)]
-    assert [(record.response_id, record.instance) for record in served] == [("c2", "i1")]
+    served = [record for record in written.records if isinstance(record, InstanceServed)]
+    assert [(record.response_ids, record.instance) for record in served] == [(["c2"], "i1")]
 
 
 @pytest.mark.parametrize(
