@@ -31,8 +31,8 @@ from rig.journal.records import (
     ViewChanged,
 )
 
-AT_ONCE: Final = 50_000
-"""Records in a batch made of any records."""
+RECORDS: Final = 10_000
+"""So many make a batch where they come one by one."""
 _ROWS: Final = 1000  # are made a table while they are still at hand
 
 
@@ -246,6 +246,6 @@ class Batcher:
 def batches(records: Iterable[AnyRecord], *, keep: bool = False) -> Iterator[Batch]:
     """All of them, in one process. The last batch may be empty."""
     batcher, rest = Batcher(keep=keep), iter(records)
-    while some := list(islice(rest, AT_ONCE)):
+    while some := list(islice(rest, RECORDS)):
         batcher.feed(some)
         yield batcher.cut()

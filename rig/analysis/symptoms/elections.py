@@ -29,6 +29,8 @@ class ElectionWatch:
             self._seen = True
             if record.source == "log" and self.calm.lasting(0.0, record.at_t) > 0.0:
                 self._counts.setdefault((self.calm.since_t, record.node), Firsts(MAX_KEPT)).append(record.at_t)
+        else:
+            self.look(record.t)
 
     def look(self, *times: float) -> None:
         """Time has passed."""
