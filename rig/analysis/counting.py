@@ -94,7 +94,7 @@ class RequestCounter:
         begun = np.zeros(len(attempts), dtype=np.bool_)
         if baseline is not None:
             begun = ~exposed & (baseline.from_t <= attempts.started_t) & (attempts.started_t < baseline.to_t)
-        for code in np.unique(attempts.way).tolist():
+        for code in _codes(attempts):
             cell, there = self._cell(attempts.ways[code]), attempts.way == code
             for counts, which in ((cell.counts, there), (cell.calm, there & calm), (cell.baseline, there & begun)):
                 _add(counts, settled, which)
@@ -167,7 +167,7 @@ class RequestCounter:
         """In an open loop from when it was due, and from its start as well."""
         objectives, result = self._context.settings.objectives, self.result
         gaps = attempts.gaps()
-        for code in np.unique(attempts.way).tolist():
+        for code in _codes(attempts):
             way = attempts.ways[code]
             cell, there = self._cell(way), attempts.way == code
             for latencies, which in ((cell.calm_times, there & calm), (cell.other_times, there & ~calm)):
@@ -223,6 +223,11 @@ class _Cell:
                 result.latencies_by_weather[weather],
             ):
                 latencies.take(times)
+
+
+def _codes(attempts: Rows) -> list[int]:
+    """The ways that any of them went."""
+    return np.unique(attempts.way).tolist()
 
 
 def _note(found: dict[int, Bools], number: int, length: int, reach: slice, which: Bools) -> None:

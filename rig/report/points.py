@@ -160,7 +160,8 @@ class Requests:
             thinned.add(len(places), lambda asked, places=places: _points(batch, places[asked]))
         self.bins.add_all("started", attempts.started_t)
         fates = np.where(batch.void, _VOID, attempts.rows["outcome"])
-        for code in np.unique(fates).tolist():
+        codes: list[int] = np.unique(fates).tolist()
+        for code in codes:
             self.bins.add_all(FATES[code], ended_t[fates == code])
         self._tokens(attempts)
 
@@ -186,9 +187,10 @@ def _points(batch: Settled, places: Places) -> list[Point]:
     rows, void = attempts.where(places), batch.void[places]
     fault = np.where(void, NOBODY, rows.fault)
     streamed = rows.streamed
+    ways: list[int] = rows.way.tolist()
     columns = zip(
         places.tolist(),
-        rows.way.tolist(),
+        [attempts.ways[way] for way in ways],
         rows.started_t.tolist(),
         np.maximum(rows.ended_t - rows.started_t, 0.0).tolist(),
         np.where(streamed, rows.floats("first_token_t") - rows.started_t, np.nan).tolist(),
@@ -201,8 +203,8 @@ def _points(batch: Settled, places: Places) -> list[Point]:
     return [
         Point(
             id=attempts.id(place),
-            model=(went := attempts.ways[way]).model,
-            entry=went.entry,
+            model=way.model,
+            entry=way.entry,
             sent_t=sent_t,
             duration_s=duration_s,
             ttft_s=None if math.isnan(ttft_s) else ttft_s,
@@ -210,7 +212,7 @@ def _points(batch: Settled, places: Places) -> list[Point]:
             how=HOWS[how] or "",
             own=OWNS[own] or "",
             fault=None if number == NOBODY else number,
-            streamed=went.streamed,
+            streamed=way.streamed,
         )
         for place, way, sent_t, duration_s, ttft_s, fate, how, own, number in columns
     ]
