@@ -16,7 +16,7 @@ from rig.analysis.reading import beside, here
 from rig.analysis.verdict import verdict_of
 from rig.errors import JournalError
 from rig.journal.read import read_run
-from rig.journal.records import AnyRecord, RequestEnded, RequestStarted
+from rig.journal.records import AnyRecord, InstanceServed, RequestEnded, RequestStarted, Served
 from rig.journal.run import write_run
 from rig.journal.write import journal_name
 from rig.report.json import report_json
@@ -85,6 +85,21 @@ def line(t: float, sign: str, name: str) -> AnyRecord:
         t=t, id=name, source="load", client="c0", model="lab/tiny-a", entry="node-1", planned_t=t, streamed=True,
         prompt_tokens=1, max_tokens=1,
     )  # fmt: skip
+
+
+def test_who_served_what_is_read_as_it_was_written_before() -> None:
+    records = records_of(LOSSY)
+    before: list[AnyRecord] = []
+    for record in records:
+        if isinstance(record, InstanceServed):
+            t, node, instance = record.t, record.node, record.instance
+            before += [Served(t=t, node=node, response_id=name, instance=instance) for name in record.response_ids]
+        else:
+            before.append(record)
+    without = [record for record in records if not isinstance(record, InstanceServed)]
+    found = told(analyse(info_of(LOSSY), records))
+    assert found == told(analyse(info_of(LOSSY), before))
+    assert found != told(analyse(info_of(LOSSY), without))
 
 
 @pytest.fixture
