@@ -291,18 +291,25 @@ class Attempts(Rows):
         return found[found[:, 0] >= 0]
 
 
-class Recent:
-    """Attempts of one model out of several parts, in their order, so that they can be judged as one table."""
+class Together:
+    """Several parts, in their order, as one table."""
 
-    def __init__(self, parts: Sequence[Attempts], model: str) -> None:
-        self._parts = parts
-        self._firsts = np.cumsum([0, *(len(part) for part in parts)])
-        everything = np.empty(self._firsts[-1], ROW)  # joining such tables would compare their columns each time
-        for part, first in zip(parts, self._firsts.tolist(), strict=False):
-            everything[first : first + len(part)] = part.rows
-        rows = Rows(everything, parts[0].ways if parts else Ways())
-        self._places = np.flatnonzero(rows.of_model(model))
-        self.rows = rows.where(self._places)
+    def __init__(self, parts: Sequence[Attempts]) -> None:
+        self.parts = parts
+        self.firsts = np.cumsum([0, *(len(part) for part in parts)])
+        rows = np.empty(self.firsts[-1], ROW)  # numpy's own joining compares the columns of all parts first
+        for part, first in zip(parts, self.firsts.tolist(), strict=False):
+            rows[first : first + len(part)] = part.rows
+        self.rows = Rows(rows, parts[0].ways if parts else Ways())
+
+
+class Recent:
+    """The attempts of one model among these, so that they can be judged by themselves."""
+
+    def __init__(self, together: Together, model: str) -> None:
+        self._parts, self._firsts = together.parts, together.firsts
+        self._places = np.flatnonzero(together.rows.of_model(model))
+        self.rows = together.rows.where(self._places)
 
     def mark(self, which: Bools, fault: int) -> None:
         """Attribute them to a fault, here and in the parts."""

@@ -58,6 +58,9 @@ def here(run: Run, files: Sequence[JournalFile], *, keep: bool = False) -> Itera
 def beside(run: Run, files: Sequence[JournalFile]) -> Generator[Iterator[Batch]]:
     """The processes end when they are done, or when nobody listens any more."""
     with ExitStack() as stack:
+        if gc.isenabled():  # what a batch holds does not refer to itself, and there is much of it
+            stack.callback(gc.enable)
+            gc.disable()
         works = [stack.enter_context(_started(files[first::PROCESSES])) for first in range(PROCESSES)]
         yield _told(run, files, works)
 
@@ -108,7 +111,7 @@ def _next(work: IO[bytes], file: JournalFile) -> Told:
 def _work(files: Sequence[str]) -> None:
     """In a process of its own: files, each after whether it is the last of its journal, to stdout."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it decides
-    gc.disable()  # nothing here refers to itself
+    gc.disable()  # likewise
     waiting: Queue[Told | None] = Queue(_AHEAD)
     sender = Thread(target=_send, args=(waiting,))
     sender.start()

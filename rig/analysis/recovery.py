@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from rig.analysis.attempts import Attempts, Recent, Rows
+from rig.analysis.attempts import Attempts, Recent, Rows, Together
 from rig.analysis.batches import Batcher
 from rig.analysis.context import HORIZON_S, Context
 from rig.analysis.decision import Recovery, decide
@@ -143,9 +143,9 @@ class RecoveryTracker:
 
     def _all_serve(self, fault: Fault | None, since_t: float, heal_t: float, now: float) -> bool:
         self._catch_up()
-        quiet_s, parts = self.settings.sustained_s, list(self._parts)
+        quiet_s, together = self.settings.sustained_s, Together(list(self._parts))
         for model in self._models:
-            rows = Recent(parts, model).rows
+            rows = Recent(together, model).rows
             trials = trials_of(rows, self.context, fault, since_t, self._entries)
             if not serves(trials, since_t=since_t, heal_t=heal_t, now=now, quiet_s=quiet_s):
                 return False
@@ -169,6 +169,7 @@ class RecoveryTracker:
 
     def settle(self, *, ended: bool = False) -> None:
         """Decide what no further record can change (or, at the end, everything), and forget what that needed."""
+        together: Together | None = None
         kept: list[tuple[Fault, str]] = []
         waiting: set[str] = set()  # a model's faults are decided in order, each taking its failures
         for fault, model in self._pending:
@@ -180,7 +181,8 @@ class RecoveryTracker:
             ready = closed and next_t is not None and self._open_t.get(model, next_t) >= next_t
             if ended or (ready and model not in waiting):
                 until_t = self.context.now_t if next_t is None else next_t
-                attempts = Recent(list(self._parts), model)
+                together = together or Together(list(self._parts))
+                attempts = Recent(together, model)
                 self.recoveries.append(
                     decide(fault, model, attempts, self.context, entries=self._entries, until_t=until_t)
                 )
