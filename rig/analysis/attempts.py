@@ -307,16 +307,19 @@ class Recent:
     """The attempts of one model among these, so that they can be judged by themselves."""
 
     def __init__(self, together: Together, model: str) -> None:
-        self._parts, self._firsts = together.parts, together.firsts
+        self._together = together
         self._places = np.flatnonzero(together.rows.of_model(model))
         self.rows = together.rows.where(self._places)
 
     def mark(self, which: Bools, fault: int) -> None:
-        """Attribute them to a fault, here and in the parts."""
+        """Attribute them to a fault, here and wherever else these attempts are."""
         self.rows.fault[which] = fault
         places = self._places[which]
-        bounds = np.searchsorted(places, self._firsts).tolist()
-        for part, first, last, begun in zip(self._parts, bounds, bounds[1:], self._firsts.tolist(), strict=False):
+        self._together.rows.fault[places] = fault
+        bounds = np.searchsorted(places, self._together.firsts).tolist()
+        for part, first, last, begun in zip(
+            self._together.parts, bounds, bounds[1:], self._together.firsts.tolist(), strict=False
+        ):
             if first < last:
                 part.fault[places[first:last] - begun] = fault
 
@@ -326,5 +329,5 @@ class Recent:
 
     def _found(self, at: int) -> tuple[Attempts, int]:
         place = int(self._places[at])
-        part = int(np.searchsorted(self._firsts, place, "right")) - 1
-        return self._parts[part], place - int(self._firsts[part])
+        part = int(np.searchsorted(self._together.firsts, place, "right")) - 1
+        return self._together.parts[part], place - int(self._together.firsts[part])

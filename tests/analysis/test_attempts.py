@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analysis.tape import Tape
+from rig.analysis.attempts import Recent, Together
+from tests.analysis.tape import A, B, Tape
 
 
 def failed(tape: Tape) -> tuple[float, bool]:
@@ -42,3 +43,18 @@ def test_what_was_lost_keeps_its_evidence() -> None:
     tape.lost(1, 3, "empty", evidence="nothing came")
     attempts = tape.attempts()
     assert [attempts.evidence(place) for place in range(2)] == ["", "nothing came"]
+
+
+def test_what_is_attributed_is_so_in_every_table_that_has_it() -> None:
+    tape = Tape((A, B))
+    for model in (A, B, A):
+        tape.error(1, 2, model)
+    attempts = tape.attempts()
+    parts = [attempts.part(slice(0, 1)), attempts.part(slice(1, 3))]
+    together = Together(parts)
+    first = Recent(together, A)
+    first.mark(first.rows.ended_t < 3, 7)
+    assert Recent(together, A).rows.fault.tolist() == [7, 7]
+    assert Recent(together, B).rows.fault.tolist() == [-1]
+    assert attempts.fault.tolist() == [7, -1, 7]
+    assert [first.response_id(at) for at in range(2)] == [attempts.response_id(0), attempts.response_id(2)]
