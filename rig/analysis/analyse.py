@@ -7,19 +7,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rig.analysis.counting import AT_ONCE, RequestCounter
+from rig.analysis.batches import Batch, batches
+from rig.analysis.counting import RequestCounter
 from rig.analysis.decision import Recovery
 from rig.analysis.during import During, Times
 from rig.analysis.faults import Fault, Window
 from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.doubles import Double, InstanceWatch
 from rig.analysis.kinds import KindRow, kind_rows
+from rig.analysis.reading import reading
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.requests import Tally
 from rig.analysis.settings import Settings, settings_of
 from rig.analysis.settled import Listener, Settled
 from rig.analysis.stalls import Stalls
 from rig.analysis.symptoms.speed import SpeedWatch
+from rig.analysis.ticks import Beside, Health, Index
 from rig.analysis.watch import Watch
 from rig.journal.read import ReadNotes, Run
 from rig.journal.records import (
@@ -30,15 +33,15 @@ from rig.journal.records import (
     HeldBack,
     PhaseStarted,
     Redeployed,
-    RequestEnded,
     RequestStarted,
     RunEnded,
-    Served,
     Unwedged,
 )
 from rig.journal.run import RunInfo
 
 MAX_LISTED: Final = 200
+AT_ONCE: Final = 10_000
+"""So many requests of one source are waited for before they are counted."""
 
 
 @dataclass(kw_only=True)
@@ -81,10 +84,6 @@ class Analysis:
         return self.ended is not None and self.ended.reason == "finished"
 
 
-_OF_ONE_REQUEST: Final = frozenset({RequestStarted, RequestEnded, Served})
-_SAYING: Final = frozenset({RunEnded, PhaseStarted, HeldBack, Redeployed, Unwedged, Finding, ActivityDied})
-
-
 @dataclass
 class _Said:
     """What records say outright."""
@@ -99,8 +98,6 @@ class _Said:
     died: list[ActivityDied] = field(default_factory=lambda: Firsts[ActivityDied](MAX_LISTED))
 
     def feed(self, record: AnyRecord) -> None:
-        if type(record) not in _SAYING:
-            return
         match record:
             case RunEnded():
                 self.ended = record
@@ -143,6 +140,29 @@ class _OfLoad:
             self._listener.unfinished(start, end_t)
 
 
+class _Ticks:
+    """Hands over what was written of a batch's health and indices before each other record."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        looks: Sequence[Callable[[Health], None]],
+        indexed: Sequence[Callable[[Sequence[Index]], None]],
+    ) -> None:
+        self._health, self._indices = batch.health, batch.indices
+        self._looks, self._indexed = looks, indexed
+        self._at = (0, 0)
+
+    def pass_to(self, health: int, indices: int) -> None:
+        (first, earliest), self._at = self._at, (health, indices)
+        if first < health:
+            for look in self._looks:
+                look(self._health[first:health])
+        if earliest < indices:
+            for index in self._indexed:
+                index(self._indices[earliest:indices])
+
+
 def baseline_of(phases: Sequence[PhaseStarted]) -> Window | None:
     """From the beginning of the phase of that name to that of the next."""
     for index, phase in enumerate(phases):
@@ -157,44 +177,65 @@ def analyse(
     records: Iterable[AnyRecord],
     notes: ReadNotes | None = None,
     listener: Listener | None = None,
-    beside: Callable[[AnyRecord], None] | None = None,
+    beside: Beside | None = None,
 ) -> Analysis:
     """One pass over the records, in the order of the journal. Never fails on what a journal can hold.
 
-    `listener` is told how each request and probe was counted, some time after its last record; `beside` of all other
-    records as they come, but for those of who served what.
+    `listener` is told how each request and probe was counted, some time after its last record; `beside` of other
+    records as they come.
     """
-    settings = settings_of(info)
-    tracker = RecoveryTracker(settings)
-    context = tracker.context
+    return analyse_batches(info, batches(records), notes, listener, beside)
+
+
+def analyse_batches(
+    info: RunInfo,
+    found: Iterable[Batch],
+    notes: ReadNotes | None = None,
+    listener: Listener | None = None,
+    beside: Beside | None = None,
+) -> Analysis:
+    """The same of records that were put together before."""
+    tracker = RecoveryTracker(settings_of(info))
+    settings, context, pairing = tracker.settings, tracker.context, tracker.pairing
     doubles, said = InstanceWatch(context), _Said()
     watch = Watch(settings.pace, info.embedded)
     during = During(settings)
     load = RequestCounter("load", context, _OfLoad(watch.speed, during, tracker.recoveries, listener))
     probes = RequestCounter("probe", context, listener)
-    feed = tracker.feed
-    unsettled = 0
-    for record in records:
-        attempt = feed(record)
-        if attempt is not None:
-            (load if attempt.start.source == "load" else probes).ended(attempt)
-            unsettled += 1
-            if unsettled >= AT_ONCE:
-                unsettled = 0
-                for counter in (load, probes):
-                    counter.settle(tracker.settled_t(), tracker.recoveries, said.baseline())
-        elif type(record) not in _OF_ONE_REQUEST:
-            watch.feed(record)
-            doubles.feed(record)
-            said.feed(record)
+    feeds: list[Callable[[AnyRecord], None]] = [tracker.note, watch.feed, doubles.feed, said.feed]
+    indexed = [context.indices, watch.indices]
+    if beside is not None:
+        feeds.append(beside.feed)
+        indexed.append(beside.indices)
+    for batch in found:
+        attempts = pairing.join(batch)
+        ended = served = fed = 0
+        ticks = _Ticks(batch, [context.health, watch.look], indexed)
+        for stretch in batch.stretches:
+            for at in range(fed, stretch.others):
+                ticks.pass_to(*batch.before[at])
+                for feed in feeds:
+                    feed(batch.others[at])
+            part = attempts.part(slice(ended, stretch.attempts))
+            tracker.take(part, batch.served[served : stretch.served], stretch.now_t, pairing.open_t(stretch))
+            ended, served, fed = stretch.attempts, stretch.served, stretch.others
+            watch.seen_t = stretch.last_t
+        ticks.pass_to(len(batch.health), len(batch.indices))
+        if len(batch.health):
+            watch.speed.health(batch.health)
             if beside is not None:
-                beside(record)
-        watch.seen_t = record.t
+                beside.health(batch.health)
+        pairing.close(batch)
+        tracker.settle()
+        for counter in (load, probes):
+            counter.ended(attempts)
+            if counter.waiting >= AT_ONCE:
+                counter.settle(tracker.settled_t(), tracker.recoveries, said.baseline())
     recoveries = tracker.finish()
     watch.finish(context.now_t)
     for counter in (load, probes):
         counter.settle(math.inf, tracker.recoveries, said.baseline())
-    faults, requests = context.faults.all(), load.finish(tracker.pairing)
+    faults, requests = context.faults.all(), load.finish(pairing)
     return Analysis(
         info=info,
         settings=settings,
@@ -205,7 +246,7 @@ def analyse(
         recoveries=recoveries,
         kinds=kind_rows(settings.plan_kinds, faults, recoveries, requests.by_fault),
         requests=requests,
-        probes=probes.finish(tracker.pairing),
+        probes=probes.finish(pairing),
         held_back=said.held_back,
         during={
             kind: during.by_kind[kind]
@@ -214,8 +255,8 @@ def analyse(
         },
         stalls=context.stalls,
         rejoins=context.windows.rejoins.windows(),
-        orphans=tracker.pairing.orphans,
-        repeated=tracker.pairing.repeated,
+        orphans=pairing.orphans,
+        repeated=pairing.repeated,
         redeployed=said.redeployed,
         unwedged=said.unwedged,
         findings=said.findings,
@@ -230,6 +271,7 @@ def analyse(
 
 def analyse_run(run: Run) -> Analysis:
     """The run in a folder. Raises JournalError when its files cannot be read."""
-    analysis = analyse(run.info, run.records())
+    with reading(run) as found:
+        analysis = analyse_batches(run.info, found)
     analysis.notes = run.notes
     return analysis

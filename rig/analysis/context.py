@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from rig.analysis.faults import FaultLog
 from rig.analysis.settings import Settings
 from rig.analysis.sightings import Sightings
 from rig.analysis.stalls import Stalls
+from rig.analysis.ticks import Health, Index, health_row, healths, index_of
 from rig.analysis.windows import Windows
 from rig.journal.records import (
     AnyRecord,
     FaultChanged,
     Own,
     Reachability,
-    Served,
     Unwedged,
     ViewChanged,
 )
@@ -36,7 +37,7 @@ class Context:
         self.now_t = 0.0  # of the latest record
 
     def pass_to(self, t: float) -> None:
-        """A record of a request was written then; all others are fed."""
+        """Records of requests, which are not fed, were written up to then."""
         self.now_t = max(self.now_t, t)
 
     def forget(self, before_t: float) -> None:
@@ -47,19 +48,25 @@ class Context:
 
     def feed(self, record: AnyRecord) -> None:
         self.pass_to(record.t)
-        if isinstance(record, Served):  # one for most requests
-            self.sightings.feed(record)
-            return
         match record:
-            case ViewChanged() | Reachability():
+            case Own():
+                self.health(healths([health_row(record)]))
+            case ViewChanged(facet="event_index"):
+                index = index_of(record)
+                self.indices([] if index is None else [index])
+            case Reachability():
                 self.windows.rejoins.see(record)
             case FaultChanged():
                 self.windows.changed(self.faults.feed(record), record.at_t)
             case Unwedged():
                 self.unwedged.setdefault(record.fault, []).append(record)
                 self.windows.unwedged(record)
-            case Own():
-                self.stalls.feed(record)
             case _:
                 pass
         self.sightings.feed(record)
+
+    def health(self, rows: Health) -> None:
+        self.stalls.take(rows)
+
+    def indices(self, run: Sequence[Index]) -> None:
+        self.windows.rejoins.indices(run)

@@ -2,54 +2,48 @@
 
 A request that ended waits until nothing that could still be written would change how it is counted: a strike, a heal or
 a recovery that belongs to its time. Then it is counted, with some thousand others at once, and forgotten; only lost
-ones are listed. Most completed far from any fault: those are found by their times alone, and counted as columns.
+ones are listed. Of probes only the counts are told, and no times.
 """
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left, bisect_right
-from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rig.analysis.attempts import Attempt, Key, Pairing, Source, key_of
+from rig.analysis.attempts import HOWS, NOBODY, Attempts, Bools, Floats, Places, Rows, Source, Way, way_of
 from rig.analysis.context import Context
-from rig.analysis.counts import Counts, Floats, Latencies, Timed, column
+from rig.analysis.counts import Counts, Latencies, Timed
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Window, in_force
-from rig.analysis.requests import CALM, FAULTED, FaultCounts, Lost, Own, Tally
-from rig.analysis.settled import Judged, Listener, Settled
+from rig.analysis.near import Near
+from rig.analysis.pairing import Pairing
+from rig.analysis.requests import CALM, FAULTED, Lost, Tally
+from rig.analysis.settled import NOT_OWN, OWN_NODE, OWN_REJOINING, OWNS, Listener, Settled
 from rig.analysis.spans import Spans
-
-AT_ONCE: Final = 10_000
-"""So many wait before they are counted; they cost about 2 KB each."""
 
 
 class RequestCounter:
-    """Of one source. Feed `ended`, call `settle` when `waiting` is large, and `finish` at the end."""
+    """Of one source. Feed `ended`, call `settle` when much is `waiting`, and `finish` at the end."""
 
     def __init__(self, source: Source, context: Context, listener: Listener | None = None) -> None:
         self.result = Tally()
         self._source: Source = source
         self._context = context
         self._listener = listener
-        self._pending: deque[Attempt] = deque()
+        self._pending: deque[tuple[Attempts, Places]] = deque()
         self._spans = Spans()
-        self._cells: dict[Key, _Cell] = {}
+        self._cells: dict[Way, _Cell] = {}
         self._open_loop = context.settings.open_loop
+        self.waiting = 0
 
-    @property
-    def waiting(self) -> int:
-        return len(self._pending)
-
-    def ended(self, attempt: Attempt) -> None:
-        self._pending.append(attempt)
+    def ended(self, attempts: Attempts) -> None:
+        """Takes those of its source."""
+        mine = np.flatnonzero(attempts.of(self._source))
+        if len(mine):
+            self._pending.append((attempts, mine))
+            self.waiting += len(mine)
 
     def settle(self, before_t: float, recoveries: list[Recovery], baseline: Window | None) -> None:
         """Count what ended before `before_t`. `recoveries` are those decided so far (the list may only have grown).
@@ -57,172 +51,158 @@ class RequestCounter:
         `baseline` is the time of load without faults, in which nothing may be lost.
         """
         self._spans.take(recoveries)
-        while self._pending and self._pending[0].ended_t < before_t:
-            ready = list(islice(self._pending, AT_ONCE))
-            late = next((at for at, attempt in enumerate(ready) if attempt.ended_t >= before_t), len(ready))
-            for _ in range(late):
-                self._pending.popleft()
-            self._count(ready[:late], baseline)
+        while self._pending:
+            attempts, mine = self._pending[0]
+            late = attempts.ended_t[mine] >= before_t
+            count = int(late.argmax()) if late.any() else len(mine)
+            if count:
+                self._count(attempts.part(mine[:count]), baseline)
+                self.waiting -= count
+            if count < len(mine):
+                self._pending[0] = (attempts, mine[count:])
+                return
+            self._pending.popleft()
 
     def finish(self, pairing: Pairing) -> Tally:
         """The result, given that no record follows: what is in flight has no end."""
         for start in pairing.in_flight.values():
             if start.source == self._source:
                 if self._open_loop:
-                    self._late([start.planned_t], [start.t])
-                counts = self._cell(key_of(start)).counts
+                    self._late(np.array([start.planned_t]), np.array([start.t]))
+                counts = self._cell(way_of(start)).counts
                 counts.started += 1
                 counts.unfinished += 1
                 if self._listener is not None:
                     self._listener.unfinished(start, self._context.now_t)
-        for (source, key), count in pairing.overwritten.items():
-            if source == self._source:
-                self._cell(key).counts.started += count
-        for (model, entry, streamed), cell in sorted(self._cells.items(), key=lambda item: item[0]):
-            cell.add_to(self.result, model, entry, streamed=streamed)
+        for way, count in pairing.overwritten.items():
+            if way.source == self._source:
+                self._cell(way).counts.started += count
+        for way, cell in sorted(self._cells.items()):
+            cell.add_to(self.result, way)
         self._cells.clear()
         self.result.first_t = pairing.first_t.get(self._source)
         return self.result
 
-    def _cell(self, key: Key) -> _Cell:
-        cell = self._cells.get(key)
+    def _cell(self, way: Way) -> _Cell:
+        cell = self._cells.get(way)
         if cell is None:
-            cell = self._cells[key] = _Cell()
+            cell = self._cells[way] = _Cell()
         return cell
 
-    def _count(self, attempts: Sequence[Attempt], baseline: Window | None) -> None:
-        near = self._near(attempts)
-        special = {at: self._judge(attempts[at], baseline) for at in near}
-        plain: dict[Key, list[float]] = defaultdict(list)  # what completed far from any fault: when each was sent
-        calm: dict[Key, list[Attempt]] = defaultdict(list)
-        other: dict[Key, list[Attempt]] = defaultdict(list)
-        for at, attempt in enumerate(attempts):
-            key, judged = key_of(attempt.start), special.get(at)
-            if judged is None:
-                plain[key].append(attempt.started_t)
-            elif judged.void:  # in no time; its tokens came all the same
-                self._cell(key).other_times.tokens += attempt.end.usage_tokens or attempt.end.tokens
-                continue
-            groups = calm if judged is None or (not judged.faults and judged.own is None) else other
-            groups[key].append(attempt)
-        self._count_plain(plain, baseline)
-        for key, group in calm.items():
-            self._time(self._cell(key).calm_times, group, streamed=key[2])
-        for key, group in other.items():
-            self._time(self._cell(key).other_times, group, streamed=key[2])
-        self._remark(attempts)
+    def _count(self, attempts: Attempts, baseline: Window | None) -> None:
+        settled = self._judge(attempts)
+        own, exposed = settled.own, settled.exposed
+        calm = ~exposed & (own == NOT_OWN)
+        begun = np.zeros(len(attempts), dtype=np.bool_)
+        if baseline is not None:
+            begun = ~exposed & (baseline.from_t <= attempts.started_t) & (attempts.started_t < baseline.to_t)
+        for code in _codes(attempts):
+            cell, there = self._cell(attempts.ways[code]), attempts.way == code
+            for counts, which in ((cell.counts, there), (cell.calm, there & calm), (cell.baseline, there & begun)):
+                _add(counts, settled, which)
         if self._open_loop:
-            self._late([attempt.start.planned_t for attempt in attempts], [attempt.started_t for attempt in attempts])
+            self._late(attempts.floats("planned_t"), attempts.started_t)
+        if self._source == "load":
+            self._time(settled, calm)
+        self._remark(attempts)
+        self._blame(settled)
         if self._listener is not None:
-            self._listener.settled(Settled(attempts, special))
+            self._listener.settled(settled)
 
-    def _near(self, attempts: Sequence[Attempt]) -> list[int]:
-        """Positions of what failed, or met anything between its start and the last moment at which that can matter."""
-        started_t = column([attempt.started_t for attempt in attempts])
-        ended_t = column([attempt.ended_t for attempt in attempts])
-        until_t = ended_t + self._context.settings.tolerance_s
-        windows = list(self._windows(float(started_t.min()), float(until_t.max())))
-        met = _meet(started_t, until_t, windows)
-        met |= ~np.array([attempt.ok for attempt in attempts], dtype=np.bool_)
-        return np.flatnonzero(met).tolist()
-
-    def _windows(self, from_t: float, to_t: float) -> Iterator[Window]:
-        """All times in [from_t, to_t] in which a request may have met a fault or what came of one."""
-        for fault in self._context.faults.around(from_t, to_t):
-            yield in_force(fault)
-        yield from self._context.windows.restarts(from_t, to_t)
-        yield from self._spans.windows(from_t, to_t)
-
-    def _judge(self, attempt: Attempt, baseline: Window | None) -> Judged:
+    def _judge(self, attempts: Attempts) -> Settled:
+        """Marks each failure with the fault to which it is attributed."""
         windows = self._context.windows
-        own: Own = "node" if windows.own_node(attempt) else "rejoining" if windows.rejoining(attempt) else None
-        void = self._context.stalls.voids(attempt) is not None
-        met = self._met(attempt)
-        cell = self._cell(key_of(attempt.start))
-        _add(cell.counts, attempt, own, exposed=bool(met), void=void)
-        if not met and own is None:
-            _add(cell.calm, attempt, own, exposed=False, void=void)
-        if baseline is not None and not met and baseline.from_t <= attempt.started_t < baseline.to_t:
-            _add(cell.baseline, attempt, own, exposed=False, void=void)
-        fault = None if void or attempt.ok else self._attributed(attempt)
-        if not void and not attempt.ok:
-            self._fail(attempt, own, fault)
-        return Judged(attempt, own, void, frozenset(met), fault)
+        own_node = windows.own_node(attempts)
+        own = np.where(own_node, OWN_NODE, np.where(windows.rejoining(attempts), OWN_REJOINING, NOT_OWN))
+        void = self._context.stalls.voids(attempts)
+        met = self._met(attempts)
+        exposed = np.zeros(len(attempts), dtype=np.bool_)
+        for number, which in met.items():
+            exposed |= which
+            self.result.by_fault[number].exposed += int(np.count_nonzero(which))
+        self._attribute(attempts, ~attempts.ok & ~void)
+        return Settled(attempts, own.astype(np.int8), void, exposed, met)
 
-    def _count_plain(self, plain: Mapping[Key, Sequence[float]], baseline: Window | None) -> None:
-        for key, moments in plain.items():
-            cell, count = self._cell(key), len(moments)
-            for counts in (cell.counts, cell.calm):
-                counts.started += count
-                counts.completed += count
-            if baseline is not None:
-                inside = sum(baseline.from_t <= moment_t < baseline.to_t for moment_t in moments)
-                cell.baseline.started += inside
-                cell.baseline.completed += inside
+    def _met(self, attempts: Rows) -> dict[int, Bools]:
+        """By effective fault, what was exposed to it: in flight at its strike, or started in an outage of its model."""
+        found: dict[int, Bools] = {}
+        lives, starts = Near(attempts.started_t, attempts.ended_t), Near(attempts.started_t, attempts.started_t)
+        for fault in self._context.faults.struck_in(lives.first_t, lives.last_t):
+            if fault.effective and fault.struck_t is not None:
+                reach = lives.reach(fault.struck_t, fault.struck_t)
+                _note(found, fault.number, len(attempts), reach, lives.meet(reach, fault.struck_t, fault.struck_t))
+        for model, number, window in self._spans.outages(starts.first_t, starts.last_t):
+            reach = starts.reach(window.from_t, window.to_t)
+            of_model = attempts.ways.flags("model", model)[attempts.way[reach]]
+            _note(found, number, len(attempts), reach, starts.meet(reach, window.from_t, window.to_t) & of_model)
+        return found
 
-    def _time(self, latencies: Latencies, attempts: Sequence[Attempt], *, streamed: bool) -> None:
-        """In an open loop from when it was due, and from its start as well."""
-        objectives, result = self._context.settings.objectives, self.result
-        started_t = [attempt.started_t for attempt in attempts]
-        timed = Timed([attempt.end for attempt in attempts], streamed=streamed)
-        if not self._open_loop:
-            latencies.add(timed, started_t, objectives)
+    def _attribute(self, attempts: Rows, failed: Bools) -> None:
+        """Decided with the recovery of its model; else to the fault that struck its own node."""
+        left = np.flatnonzero(failed & (attempts.fault == NOBODY))
+        rows = attempts.where(left)
+        near = Near(rows.stalled_t, rows.ended_t)
+        if not near:
             return
-        planned_t = [attempt.start.planned_t for attempt in attempts]
-        latencies.add(timed, planned_t, objectives)
-        result.from_start.add(timed, started_t)
+        for fault in self._context.faults.around(near.first_t, near.last_t):
+            hit, window = {*fault.processes_hit, *fault.clients_cut}, in_force(fault)
+            if not fault.effective or not hit:
+                continue
+            reach = near.reach(window.from_t, window.to_t)
+            which = near.meet(reach, window.from_t, window.to_t) & rows.part_through(reach, hit)
+            marked = rows.fault[reach]
+            marked[which & (marked == NOBODY)] = fault.number
+        attempts.fault[left] = rows.fault
 
-    def _late(self, planned_t: Sequence[float], started_t: Sequence[float]) -> None:
-        late_s = np.maximum(column(started_t) - column(planned_t), 0.0)
+    def _blame(self, settled: Settled) -> None:
+        attempts, result = settled.attempts, self.result
+        failed = ~attempts.ok & ~settled.void
+        lost, own_node = attempts.lost, settled.own == OWN_NODE
+        blamed = failed & (attempts.fault != NOBODY)
+        for number in np.unique(attempts.fault[blamed]).tolist():
+            which, counts = blamed & (attempts.fault == number), result.by_fault[number]
+            counts.error += int(np.count_nonzero(which & ~lost))
+            counts.lost += int(np.count_nonzero(which & lost))
+            counts.lost_own_node += int(np.count_nonzero(which & lost & own_node))
+        for at in np.flatnonzero(failed & lost).tolist():
+            (result.listed_own if own_node[at] else result.listed).append(_lost(settled, at))
+
+    def _time(self, settled: Settled, calm: Bools) -> None:
+        """In an open loop from when it was due, and from its start as well. Void ones are in no time; their tokens
+        came all the same."""
+        objectives, result = self._context.settings.objectives, self.result
+        attempts, void = settled.attempts, settled.void
+        gaps = attempts.gaps()
+        for code in _codes(attempts):
+            way = attempts.ways[code]
+            cell, there = self._cell(way), attempts.way == code
+            cell.other_times.tokens += int(attempts.tokens[there & void].sum())
+            there &= ~void
+            for latencies, which in ((cell.calm_times, there & calm), (cell.other_times, there & ~calm)):
+                if not which.any():
+                    continue
+                rows = attempts.where(which)
+                timed = Timed(rows, gaps[which[gaps[:, 0]], 1:], streamed=way.streamed)
+                if not self._open_loop:
+                    latencies.add(timed, rows.started_t, objectives)
+                    continue
+                planned_t = rows.floats("planned_t")
+                latencies.add(timed, planned_t, objectives)
+                result.from_start.add(timed, rows.started_t)
+
+    def _late(self, planned_t: Floats, started_t: Floats) -> None:
+        late_s = np.maximum(started_t - planned_t, 0.0)
         self.result.late.add_all(late_s)
         self.result.late_max_s = max(self.result.late_max_s, float(late_s.max()))
 
-    def _remark(self, attempts: Sequence[Attempt]) -> None:
-        result = self.result
-        last_t = max(attempt.ended_t for attempt in attempts)
+    def _remark(self, attempts: Attempts) -> None:
+        result, told = self.result, attempts.told
+        last_t = float(attempts.ended_t.max())
         result.last_t = last_t if result.last_t is None else max(result.last_t, last_t)
-        for attempt in attempts:
-            end = attempt.end
-            if end.unclean_end is not None:
-                result.unclean += 1
-            if end.damaged is not None:
-                result.damaged += 1
-                result.damaged_ids.append(end.id)
-
-    def _fail(self, attempt: Attempt, own: Own, fault: int | None) -> None:
-        result = self.result
-        if fault is not None:
-            self._blame(result.by_fault[fault], attempt, own)
-        listed = result.listed_own if own == "node" else result.listed
-        if attempt.outcome == "lost":
-            listed.append(_lost(attempt, own, fault))
-
-    def _met(self, attempt: Attempt) -> set[int]:
-        """The effective faults it was exposed to: in flight at their strike, or started in an outage of its model."""
-        faults = self._context.faults
-        first = bisect_left(faults.strikes, attempt.started_t)
-        last = bisect_right(faults.strikes, attempt.ended_t)
-        met = {fault.number for fault in faults.struck[first:last] if fault.effective}
-        met |= self._spans.outages_at(attempt.model, attempt.started_t)
-        for number in met:
-            self.result.by_fault[number].exposed += 1
-        return met
-
-    def _attributed(self, attempt: Attempt) -> int | None:
-        """Decided with the recovery of its model; else the fault that struck its own node."""
-        if attempt.fault is not None:
-            return attempt.fault
-        for fault in self._context.faults.around(attempt.stalled_t, attempt.ended_t):
-            if fault.effective and attempt.entry in (*fault.processes_hit, *fault.clients_cut):
-                return fault.number
-        return None
-
-    def _blame(self, counts: FaultCounts, attempt: Attempt, own: Own) -> None:
-        if attempt.outcome == "lost":
-            counts.lost += 1
-            counts.lost_own_node += own == "node"
-        else:
-            counts.error += 1
+        result.unclean += len(attempts.positions(told.unclean))
+        for position in attempts.positions(told.damaged):
+            result.damaged += 1
+            result.damaged_ids.append(told.ids[position])
 
 
 @dataclass(slots=True)
@@ -235,75 +215,78 @@ class _Cell:
     calm_times: Latencies = field(default_factory=Latencies)
     other_times: Latencies = field(default_factory=Latencies)
 
-    def add_to(self, result: Tally, model: str, entry: str, *, streamed: bool) -> None:
-        way = "streamed" if streamed else "not streamed"
-        for counts in (result.total, result.by_model[model], result.by_entry[entry], result.by_streamed[way]):
+    def add_to(self, result: Tally, way: Way) -> None:
+        answered = "streamed" if way.streamed else "not streamed"
+        for counts in (
+            result.total,
+            result.by_model[way.model],
+            result.by_entry[way.entry],
+            result.by_streamed[answered],
+        ):
             counts.take(self.counts)
         result.calm.take(self.calm)
         result.baseline.take(self.baseline)
         for weather, times in ((CALM, self.calm_times), (FAULTED, self.other_times)):
             for latencies in (
-                result.latencies[model],
-                result.latencies_by_entry[entry],
-                result.latencies_by_streamed[way],
+                result.latencies[way.model],
+                result.latencies_by_entry[way.entry],
+                result.latencies_by_streamed[answered],
                 result.latencies_by_weather[weather],
             ):
                 latencies.take(times)
 
 
-def _meet(from_t: Floats, to_t: Floats, windows: Sequence[Window]) -> NDArray[np.bool_]:
-    """Which of the spans [from_t, to_t] meet any of the windows."""
-    begins: list[float] = []
-    ends: list[float] = []
-    for window in sorted(windows, key=lambda one: one.from_t):
-        if ends and window.from_t <= ends[-1]:
-            ends[-1] = max(ends[-1], window.to_t)
-        else:
-            begins.append(window.from_t)
-            ends.append(window.to_t)
-    nearest = np.searchsorted(column(ends), from_t)
-    return np.append(column(begins), math.inf)[nearest] <= to_t
+def _codes(attempts: Rows) -> list[int]:
+    """The ways that any of them went."""
+    return np.unique(attempts.way).tolist()
 
 
-def _add(counts: Counts, attempt: Attempt, own: Own, *, exposed: bool, void: bool) -> None:
-    counts.started += 1
-    counts.exposed += exposed
-    counts.own_node += own == "node"
-    counts.own_rejoining += own == "rejoining"
-    if void:
-        counts.void += 1
+def _note(found: dict[int, Bools], number: int, length: int, reach: slice, which: Bools) -> None:
+    """These of those in reach were exposed to this fault."""
+    if which.any():
+        if number not in found:
+            found[number] = np.zeros(length, dtype=np.bool_)
+        found[number][reach] |= which
+
+
+def _add(counts: Counts, settled: Settled, which: Bools) -> None:
+    """Those rows."""
+    total = int(np.count_nonzero(which))
+    if not total:
         return
-    match attempt.outcome:
-        case "completed":
-            counts.completed += 1
-        case "error":
-            counts.error += 1
-        case "lost":
-            counts.lost += 1
-            counts.lost_own_node += own == "node"
-            counts.lost_own_rejoining += own == "rejoining"
-            match attempt.how:
-                case "overdue":
-                    counts.overdue += 1
-                case "truncated":
-                    counts.truncated += 1
-                case "empty":
-                    counts.empty += 1
-                case "hung" | None:
-                    counts.hung += 1
+    attempts = settled.attempts
+    own_node, rejoining = settled.own == OWN_NODE, settled.own == OWN_REJOINING
+    counts.started += total
+    counts.exposed += int(np.count_nonzero(which & settled.exposed))
+    counts.own_node += int(np.count_nonzero(which & own_node))
+    counts.own_rejoining += int(np.count_nonzero(which & rejoining))
+    counts.void += int(np.count_nonzero(which & settled.void))
+    told = which & ~settled.void
+    counts.completed += int(np.count_nonzero(told & attempts.ok))
+    counts.error += int(np.count_nonzero(told & attempts.error))
+    lost = told & attempts.lost
+    if lost.any():
+        counts.lost += int(np.count_nonzero(lost))
+        counts.lost_own_node += int(np.count_nonzero(lost & own_node))
+        counts.lost_own_rejoining += int(np.count_nonzero(lost & rejoining))
+        for how, count in zip(HOWS, np.bincount(attempts.how[lost], minlength=len(HOWS)).tolist(), strict=True):
+            name = how or "hung"
+            setattr(counts, name, getattr(counts, name) + count)
 
 
-def _lost(attempt: Attempt, own: Own, fault: int | None) -> Lost:
+def _lost(settled: Settled, at: int) -> Lost:
+    attempts, fault = settled.attempts, int(settled.attempts.fault[at])
+    way = attempts.ways[int(attempts.way[at])]
     return Lost(
-        id=attempt.id,
-        how=attempt.how or "hung",
-        model=attempt.model,
-        entry=attempt.entry,
-        streamed=attempt.streamed,
-        started_t=attempt.started_t,
-        stalled_t=attempt.stalled_t,
-        ended_t=attempt.ended_t,
-        own=own,
-        fault=fault,
-        evidence=attempt.evidence,
+        id=attempts.id(at),
+        how=HOWS[int(attempts.how[at])] or "hung",
+        model=way.model,
+        entry=way.entry,
+        streamed=way.streamed,
+        started_t=float(attempts.started_t[at]),
+        stalled_t=float(attempts.stalled_t[at]),
+        ended_t=float(attempts.ended_t[at]),
+        own=OWNS[int(settled.own[at])],
+        fault=None if fault == NOBODY else fault,
+        evidence=attempts.evidence(at),
     )

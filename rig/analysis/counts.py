@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.journal.records import How, RequestEnded
+from rig.analysis.attempts import Floats, Rows
+from rig.journal.records import How
 from rig.load.sketch import GapSketch, LogSketch, with_infinite
 
 PERCENTILES: Final = (0.5, 0.9, 0.99)
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(slots=True)
@@ -96,11 +95,6 @@ class Objectives:
 NO_OBJECTIVES: Final = Objectives()
 
 
-def column(values: Sequence[float | None]) -> Floats:
-    """NaN for None."""
-    return np.array(values, dtype=np.float64)
-
-
 @dataclass(frozen=True, slots=True)
 class Quantiles:
     """p50, p90, p99 in seconds: of the good requests, and with every failure counted as infinite."""
@@ -111,24 +105,25 @@ class Quantiles:
 
 
 class Timed:
-    """Requests that ended, all streamed or none, as columns: `good` are the positions of those that completed, the
-    other columns are of these alone, NaN where there is no such time."""
+    """Requests that ended, all streamed or none, as columns: `good` are those that completed, the other columns are of
+    these alone, NaN where there is no such time. `gaps` are buckets and counts of all of them."""
 
-    __slots__ = ("ended_t", "failed", "first_t", "good", "itl_s", "streamed", "token_sum", "with_gaps")
+    __slots__ = ("ended_t", "failed", "first_t", "gap_max_s", "gaps", "good", "itl_s", "streamed", "token_sum")
 
-    def __init__(self, ends: Sequence[RequestEnded], *, streamed: bool) -> None:
-        completed = [end for end in ends if end.outcome == "completed"]
-        tokens = np.array([end.usage_tokens or end.tokens for end in ends], dtype=np.int64)
+    def __init__(self, rows: Rows, gaps: NDArray[np.int32], *, streamed: bool) -> None:
+        good = rows.ok
+        completed = rows.where(good)
         self.streamed = streamed
-        self.token_sum = int(tokens.sum())
-        self.with_gaps = [end.gaps for end in ends if end.gaps.count]
-        self.good = np.flatnonzero(np.array([end.outcome == "completed" for end in ends], dtype=np.bool_))
-        self.failed = len(ends) - len(completed)
-        self.ended_t = column([end.ended_t for end in completed])
+        self.token_sum = int(rows.tokens.sum())
+        self.gaps = gaps
+        self.gap_max_s = float(rows.floats("gap_max_s").max(initial=0.0))
+        self.good = good
+        self.failed = len(rows) - len(completed)
+        self.ended_t = completed.ended_t
         nothing = np.full(len(completed), np.nan)
-        self.first_t = column([end.first_token_t for end in completed]) if streamed else nothing
-        last_t = column([end.last_token_t for end in completed]) if streamed else nothing
-        steps = tokens[self.good] - 1
+        self.first_t = completed.floats("first_token_t") if streamed else nothing
+        last_t = completed.floats("last_token_t") if streamed else nothing
+        steps = completed.tokens - 1
         self.itl_s = np.where(steps > 0, (last_t - self.first_t) / np.maximum(steps, 1), np.nan)
 
 
@@ -153,18 +148,17 @@ class Latencies:
     tokens: int = 0
     gap_max_s: float = 0.0
 
-    def add(self, timed: Timed, from_t: Sequence[float], objectives: Objectives = NO_OBJECTIVES) -> None:
+    def add(self, timed: Timed, from_t: Floats, objectives: Objectives = NO_OBJECTIVES) -> None:
         """`from_t` are the starts, or when they were due to start where arrivals do not wait for answers."""
         self.tokens += timed.token_sum
-        for ended in timed.with_gaps:
-            self.chunk_gap.merge(ended.sketch)
-            self.gap_max_s = max(self.gap_max_s, ended.max_s)
-        failed, good = timed.failed, len(timed.good)
+        self.chunk_gap.add_counts(timed.gaps[:, 0], timed.gaps[:, 1])
+        self.gap_max_s = max(self.gap_max_s, timed.gap_max_s)
+        failed, good = timed.failed, len(timed.ended_t)
         self.failed += failed
         self.good += good
         if timed.streamed:
             self.failed_streamed += failed
-        begun_t = column(from_t)[timed.good]
+        begun_t = from_t[timed.good]
         e2el_s, ttft_s = timed.ended_t - begun_t, timed.first_t - begun_t
         self.e2el.add_all(e2el_s)
         self.ttft.add_all(ttft_s[~np.isnan(ttft_s)])

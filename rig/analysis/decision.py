@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from rig.analysis.attempts import Attempt
+import numpy as np
+
+from rig.analysis.attempts import NOBODY, Bools, Recent
 from rig.analysis.context import Context
 from rig.analysis.faults import CRASHES, Fault, strike_of
-from rig.analysis.outage import Outage, Trial, outage
+from rig.analysis.outage import Outage, Success, Trials, outage
 from rig.analysis.serving import Serving, compare
 from rig.analysis.sightings import hosts
-from rig.analysis.trials import stalled_long, touches, trials_of
+from rig.analysis.trials import stalled_long, touched, trials_of
 from rig.journal.records import FaultKind
 
 Class: TypeAlias = Literal["survived", "replaced", "unaffected", "not recovered", "censored", "unknown"]
@@ -56,7 +57,7 @@ class Recovery:
 
 
 def decide(
-    fault: Fault, model: str, attempts: Sequence[Attempt], context: Context, *, entries: Collection[str], until_t: float
+    fault: Fault, model: str, attempts: Recent, context: Context, *, entries: Collection[str], until_t: float
 ) -> Recovery:
     """Judge an effective fault. `attempts` of the model reach back before the strike and on to `until_t` at least.
 
@@ -65,16 +66,15 @@ def decide(
     strike_t, heal_t, quiet_s = strike_of(fault), fault.heal_t, context.settings.sustained_s
     rescue_t = min((u.started_t for u in context.unwedged.get(fault.number, ())), default=None)
     seen_t = until_t if rescue_t is None else min(until_t, rescue_t)
-    trials = trials_of(attempts, context, fault, strike_t, entries)
+    rows = attempts.rows
+    trials = trials_of(rows, context, fault, strike_t, entries)
     found = _without_the_next_ones(trials, strike_t, seen_t if heal_t is None else heal_t, seen_t, quiet_s)
     end_t = seen_t if found.sustained is None else found.sustained.ended_t
     serving = _serving(fault, model, attempts, context, found, min(end_t + quiet_s, seen_t))
     overdue = heal_t is not None and seen_t - heal_t >= context.settings.settle_s
     recovery_class = _class(found, serving, hopeless=overdue or rescue_t is not None)
     span_end_t = _span_end(fault, context, recovery_class, end_t if found.sustained else until_t)
-    for attempt in attempts:
-        if not attempt.ok and attempt.fault is None and touches(attempt, fault, span_end_t, quiet_s):
-            attempt.fault = fault.number
+    attempts.mark((rows.fault == NOBODY) & touched(rows, fault, span_end_t, quiet_s), fault.number)
     served_t = found.served.ended_t if found.served else None
     sustained_t = found.sustained.ended_t if found.sustained else None
     from_t = strike_t if heal_t is None else heal_t
@@ -106,30 +106,29 @@ def decide(
     )
 
 
-def _without_the_next_ones(
-    trials: Sequence[Trial], strike_t: float, heal_t: float, seen_t: float, quiet_s: float
-) -> Outage:
+def _without_the_next_ones(trials: Trials, strike_t: float, heal_t: float, seen_t: float, quiet_s: float) -> Outage:
     """The outage, leaving to the next fault what that one may have stopped.
 
     A request that stalled shortly before the next strike, was in flight at it, and was ended by a deadline later, may
     have been stopped by either. It is this fault's if it stalled before the heal or in the outage that the others show.
     """
 
-    def doubtful(trial: Trial) -> bool:
-        return trial.attempt is not None and _straddles(trial.attempt, seen_t, quiet_s)
-
-    others = [trial for trial in trials if not doubtful(trial)]
-    shown = outage(others, strike_t=strike_t, heal_t=heal_t, until_t=seen_t, quiet_s=quiet_s)
+    doubtful = _straddling(trials, seen_t, quiet_s)
+    shown = outage(trials.where(~doubtful), strike_t=strike_t, heal_t=heal_t, until_t=seen_t, quiet_s=quiet_s)
+    if not doubtful.any():
+        return shown
     limit_t = seen_t if shown.failures else heal_t
     if shown.sustained is not None:
         limit_t = shown.sustained.ended_t
-    kept = [t for t in trials if not doubtful(t) or (t.failed_t is not None and t.failed_t <= limit_t)]
-    return outage(kept, strike_t=strike_t, heal_t=heal_t, until_t=seen_t, quiet_s=quiet_s)
+    kept = ~doubtful | (trials.failed_t <= limit_t)
+    return outage(trials.where(kept), strike_t=strike_t, heal_t=heal_t, until_t=seen_t, quiet_s=quiet_s)
 
 
-def _straddles(attempt: Attempt, next_t: float, sustained_s: float) -> bool:
-    in_flight = attempt.by_deadline and attempt.outcome == "lost" and attempt.stalled_t < next_t <= attempt.ended_t
-    return in_flight and not stalled_long(attempt, next_t, sustained_s)
+def _straddling(trials: Trials, next_t: float, sustained_s: float) -> Bools:
+    rows = trials.rows
+    assert rows is not None
+    in_flight = rows.by_deadline & rows.lost & (rows.stalled_t < next_t) & (next_t <= rows.ended_t)
+    return in_flight & ~stalled_long(rows, next_t, sustained_s) if in_flight.any() else in_flight
 
 
 def _since(from_t: float, at_t: float | None) -> float | None:
@@ -178,18 +177,16 @@ def _span_end(fault: Fault, context: Context, recovery_class: Class, end_t: floa
     return end_t if next_t is None else min(end_t, next_t)
 
 
-def _unwedge_cost(fault: Fault, context: Context, trials: Sequence[Trial]) -> float | None:
+def _unwedge_cost(fault: Fault, context: Context, trials: Trials) -> float | None:
     rescues = context.unwedged.get(fault.number)
     if not rescues:
         return None
     begun_t, done_t = min(u.started_t for u in rescues), max(u.ended_t for u in rescues)
-    ends = [trial.ended_t for trial in trials if trial.failed_t is None and trial.started_t >= done_t]
-    return min(ends) - begun_t if ends else None
+    ends = trials.ended_t[trials.good & (trials.started_t >= done_t)]
+    return float(ends.min()) - begun_t if len(ends) else None
 
 
-def _serving(
-    fault: Fault, model: str, attempts: Sequence[Attempt], context: Context, found: Outage, at_t: float
-) -> Serving:
+def _serving(fault: Fault, model: str, attempts: Recent, context: Context, found: Outage, at_t: float) -> Serving:
     """`at_t` is when to look at the lists after the fault: late enough that every view has the new one."""
     sightings, rejoins, strike_t = context.sightings, context.windows.rejoins, strike_of(fault)
     current = [node for node in sightings.nodes() if not rejoins.open_at(node, at_t)]
@@ -206,23 +203,27 @@ def _serving(
     )
 
 
-def _served_before(attempts: Sequence[Attempt], context: Context, strike_t: float) -> str | None:
+def _served_before(attempts: Recent, context: Context, strike_t: float) -> str | None:
     """The instance of the last success before the strike of which it is known."""
-    served = context.sightings.served
-    for attempt in reversed(attempts):
-        if attempt.ok and attempt.ended_t < strike_t and attempt.response_id in served:
-            return served[attempt.response_id]
+    rows, served = attempts.rows, context.sightings.served
+    for at in np.flatnonzero(rows.ok & (rows.ended_t < strike_t))[::-1].tolist():
+        instance = served.get(attempts.response_id(at) or "")
+        if instance is not None:
+            return instance
     return None
 
 
-def _served_after(attempts: Sequence[Attempt], context: Context, sustained: Trial | None) -> str | None:
+def _served_after(attempts: Recent, context: Context, sustained: Success | None) -> str | None:
     """The instance of the first success at or after sustained recovery, within its quiet time."""
     if sustained is None:
         return None
-    served, last_t = context.sightings.served, sustained.ended_t + context.settings.sustained_s
-    for attempt in attempts[bisect_left([a.ended_t for a in attempts], sustained.ended_t) :]:
-        if attempt.ended_t > last_t:
+    rows, served = attempts.rows, context.sightings.served
+    first = int(np.searchsorted(rows.ended_t, sustained.ended_t))
+    last_t = sustained.ended_t + context.settings.sustained_s
+    for at in range(first, len(rows)):
+        if rows.ended_t[at] > last_t:
             return None
-        if attempt.ok and attempt.response_id in served:
-            return served[attempt.response_id]
+        instance = served.get(attempts.response_id(at) or "") if rows.ok[at] else None
+        if instance is not None:
+            return instance
     return None

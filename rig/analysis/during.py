@@ -8,14 +8,16 @@ flight at some time of it. One that was in the windows of two kinds counts for b
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rig.analysis.counts import Latencies, Timed, column
+from rig.analysis.attempts import Attempts, Bools, Places
+from rig.analysis.counts import Latencies, Timed
 from rig.analysis.decision import Recovery
+from rig.analysis.near import Near
 from rig.analysis.settings import Settings
 from rig.analysis.settled import Settled
 from rig.journal.records import FaultKind
@@ -45,13 +47,17 @@ class During:
         for recovery in recoveries[self._taken :]:
             self._add(recovery)
         self._taken = len(recoveries)
-        within = self._within(batch)
-        by_kind: defaultdict[FaultKind, set[int]] = defaultdict(set)
-        for recovery, positions in within:
-            by_kind[recovery.fault_kind].update(positions)
-        for kind, positions in by_kind.items():
-            self._time(self.by_kind[kind].latencies, batch, positions)
-        return replace(batch, windows=[(recovery.fault, positions) for recovery, positions in within])
+        within = self._within(batch.attempts)
+        by_kind: dict[FaultKind, Bools] = {}
+        for recovery, places in within:
+            if recovery.fault_kind not in by_kind:
+                by_kind[recovery.fault_kind] = np.zeros(len(batch.attempts), dtype=np.bool_)
+            by_kind[recovery.fault_kind][places] = True
+        if by_kind:
+            gaps = batch.attempts.gaps()
+            for kind, which in by_kind.items():
+                self._time(self.by_kind[kind].latencies, batch.attempts, which & ~batch.void, gaps)
+        return replace(batch, windows=[(recovery.fault, places) for recovery, places in within])
 
     def _add(self, recovery: Recovery) -> None:
         insort(self._windows, recovery, key=_strike_t)
@@ -61,28 +67,29 @@ class During:
         times.windows += 1
         times.length_s += length_s
 
-    def _within(self, batch: Settled) -> list[tuple[Recovery, list[int]]]:
-        """Each window that the batch may meet, with the positions of what was in it."""
-        attempts = batch.attempts
-        started_t = column([attempt.started_t for attempt in attempts])
-        ended_t = column([attempt.ended_t for attempt in attempts])
-        first = bisect_left(self._windows, float(started_t.min()) - self._longest_s, key=_strike_t)
-        last = bisect_right(self._windows, float(ended_t.max()), key=_strike_t)
-        found: list[tuple[Recovery, list[int]]] = []
+    def _within(self, attempts: Attempts) -> list[tuple[Recovery, Places]]:
+        """Each window that the batch meets, with the places of what was in it."""
+        near = Near(attempts.started_t, attempts.ended_t)
+        first = bisect_left(self._windows, near.first_t - self._longest_s, key=_strike_t)
+        last = bisect_right(self._windows, near.last_t, key=_strike_t)
+        found: list[tuple[Recovery, Places]] = []
         for recovery in self._windows[first:last]:
-            met = np.flatnonzero((started_t <= window_end_t(recovery)) & (ended_t >= recovery.strike_t)).tolist()
-            found.append((recovery, [at for at in met if attempts[at].model == recovery.model]))
+            end_t = window_end_t(recovery)
+            reach = near.reach(recovery.strike_t, end_t)
+            of_model = attempts.ways.flags("model", recovery.model)[attempts.way[reach]]
+            met = np.flatnonzero(near.meet(reach, recovery.strike_t, end_t) & of_model)
+            if len(met):
+                found.append((recovery, met + reach.start))
         return found
 
-    def _time(self, latencies: Latencies, batch: Settled, positions: set[int]) -> None:
-        """As all requests are timed: void ones not at all, those of an open loop from when they were due."""
-        void = {at for at in positions if (judged := batch.special.get(at)) is not None and judged.void}
-        ended = [batch.attempts[at] for at in sorted(positions - void)]
+    def _time(self, latencies: Latencies, attempts: Attempts, which: Bools, gaps: NDArray[np.int32]) -> None:
+        """As all requests are timed: those of an open loop from when they were due."""
         for streamed in (True, False):
-            some = [attempt for attempt in ended if attempt.streamed == streamed]
-            if some:
-                begun_t = [one.planned_t if self._settings.open_loop else one.started_t for one in some]
-                timed = Timed([one.end for one in some], streamed=streamed)
+            some = which & (attempts.streamed == streamed)
+            if some.any():
+                rows = attempts.where(some)
+                timed = Timed(rows, gaps[some[gaps[:, 0]], 1:], streamed=streamed)
+                begun_t = rows.floats("planned_t") if self._settings.open_loop else rows.started_t
                 latencies.add(timed, begun_t, self._settings.objectives)
 
 

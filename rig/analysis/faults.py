@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -174,6 +174,10 @@ class FaultLog:
             fault = self.by_number[number]
             if strike_of(fault) < oldest_t and not fault.ineffective and in_force(fault).meets(from_t, to_t):
                 yield fault
+
+    def struck_in(self, from_t: float, to_t: float) -> list[Fault]:
+        """Those that struck in [from_t, to_t], effective or not."""
+        return self.struck[bisect_left(self.strikes, from_t) : bisect_right(self.strikes, to_t)]
 
     def following(self, fault: Fault) -> Fault | None:
         """The next fault that struck, unless it is known to have done nothing: from there on one hides the other."""

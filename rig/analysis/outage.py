@@ -1,29 +1,42 @@
 """What one fault did to one model, from the attempts around it. Pure: literals in, figures out.
 
 An attempt is a request of the load or a probe. Failing moments and which failures count are decided before (see
-`rig.analysis.recovery`); here there are only trials with a start, an end and, for a failure, its moment.
+`rig.analysis.trials`); here there are only trials with a start, an end and, for a failure, its moment.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rig.analysis.attempts import Attempt
+import numpy as np
+
+from rig.analysis.attempts import Bools, Floats, Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """`failed_t` is None for a success. `counts` is False for a failure that says nothing of the model."""
+class Trials:
+    """In the order of their ends. `failed_t` is NaN for a success; `counts` is false for a failure that says nothing of
+    the model. `rows` are the attempts that they are of, where all of these are looked at."""
 
+    started_t: Floats
+    ended_t: Floats
+    failed_t: Floats
+    counts: Bools
+    rows: Rows | None = None
+
+    @property
+    def good(self) -> Bools:
+        return np.isnan(self.failed_t)
+
+    def where(self, asked: Bools) -> Trials:
+        return Trials(self.started_t[asked], self.ended_t[asked], self.failed_t[asked], self.counts[asked])
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
     started_t: float
     ended_t: float
-    failed_t: float | None = None
-    counts: bool = True
-    attempt: Attempt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +49,8 @@ class Outage:
     have come before the heal. `failures` up to `sustained` (or all), `late_failures` after its quiet time.
     """
 
-    served: Trial | None
-    sustained: Trial | None
+    served: Success | None
+    sustained: Success | None
     quiet: bool
     restored_t: float | None
     failures: int
@@ -46,71 +59,73 @@ class Outage:
     silence_s: float
 
 
-def outage(trials: Sequence[Trial], *, strike_t: float, heal_t: float, until_t: float, quiet_s: float) -> Outage:
+def outage(trials: Trials, *, strike_t: float, heal_t: float, until_t: float, quiet_s: float) -> Outage:
     """Judge one model after one fault, by trials in the order of their ends; nothing after `until_t` is looked at.
 
     `strike_t` ≤ `heal_t`; `until_t` is the next strike, the rig's own intervention, or the end of the journal.
     """
-    failed = sorted(t.failed_t for t in trials if t.failed_t is not None and t.counts and t.failed_t <= until_t)
-    failed = failed[bisect_left(failed, strike_t) :]
-    good = [t for t in trials if t.failed_t is None and t.ended_t <= until_t]
-    after = [t for t in good if t.started_t >= heal_t]
-    served = after[0] if after else None
-    sustained = _sustained(after, failed, until_t=until_t, quiet_s=quiet_s) if failed else None
+    failed = np.sort(trials.failed_t[trials.counts & (trials.failed_t <= until_t)])  # NaN is not before anything
+    failed = failed[np.searchsorted(failed, strike_t) :]
+    good = trials.where(trials.good & (trials.ended_t <= until_t))
+    after = good.where(good.started_t >= heal_t)
+    served = _success(after, 0) if len(after.ended_t) else None
+    sustained = _sustained(after, failed, until_t=until_t, quiet_s=quiet_s) if len(failed) else None
     enough = served is not None and until_t >= heal_t + quiet_s
     end_t = until_t if sustained is None else sustained.ended_t
-    if not failed and served is not None:
+    if not len(failed) and served is not None:
         end_t = min(until_t, max(heal_t + quiet_s, served.ended_t))
-    kept = bisect_right(failed, end_t)
+    kept = int(np.searchsorted(failed, end_t, "right"))
     return Outage(
         served=served,
         sustained=sustained,
-        quiet=not failed and enough,
-        restored_t=None if sustained is None else min(t.ended_t for t in good if t.ended_t >= failed[kept - 1]),
+        quiet=not len(failed) and enough,
+        restored_t=None if sustained is None else float(good.ended_t[good.ended_t >= failed[kept - 1]].min()),
         failures=kept,
         late_failures=len(failed) - kept,
         resolution_s=resolution(trials, heal_t, end_t),
-        silence_s=silence(good, strike_t, end_t),
+        silence_s=silence(good.ended_t, strike_t, end_t),
     )
 
 
-def _sustained(after: Sequence[Trial], failed: Sequence[float], *, until_t: float, quiet_s: float) -> Trial | None:
+def _success(trials: Trials, at: int) -> Success:
+    return Success(float(trials.started_t[at]), float(trials.ended_t[at]))
+
+
+def _sustained(after: Trials, failed: Floats, *, until_t: float, quiet_s: float) -> Success | None:
     """The first success, not before the first failure, followed by a quiet time that is seen in full and is proved."""
-    index, ends = 0, [t.ended_t for t in after]
-    earliest_t = failed[0]
-    while (index := bisect_left(ends, earliest_t, index)) < len(ends):
-        moment_t = ends[index]
+    index, ends = 0, after.ended_t
+    earliest_t = float(failed[0])
+    while (index := index + int(np.searchsorted(ends[index:], earliest_t))) < len(ends):
+        moment_t = float(ends[index])
         if moment_t + quiet_s > until_t:
             return None
-        nearest = bisect_right(failed, moment_t)
+        nearest = int(np.searchsorted(failed, moment_t, "right"))
         if nearest < len(failed) and failed[nearest] <= moment_t + quiet_s:
-            earliest_t = failed[nearest]
+            earliest_t = float(failed[nearest])
             continue
         if index + 1 < len(ends) and ends[index + 1] <= moment_t + quiet_s:
-            return after[index]
+            return _success(after, index)
         index += 1
     return None
 
 
-def serves(trials: Sequence[Trial], *, since_t: float, heal_t: float, now: float, quiet_s: float) -> bool:
+def serves(trials: Trials, *, since_t: float, heal_t: float, now: float, quiet_s: float) -> bool:
     """The live decision: it served after the heal, nothing has failed for `quiet_s`, and something succeeded in it."""
-    last_t = max((t.failed_t for t in trials if t.failed_t is not None and t.counts), default=-math.inf)
-    after = [t for t in trials if t.failed_t is None and t.started_t >= heal_t]
-    ends = [t.ended_t for t in after if t.ended_t >= last_t]
-    if not ends or ends[-1] <= now - quiet_s:
+    failed = trials.failed_t[trials.counts & ~trials.good]
+    last_t = float(failed.max()) if len(failed) else -math.inf
+    ends = trials.ended_t[trials.good & (trials.started_t >= heal_t) & (trials.ended_t >= last_t)]
+    if not len(ends) or ends[-1] <= now - quiet_s:
         return False
-    return now - (ends[0] if last_t >= since_t else heal_t) >= quiet_s
+    return now - (float(ends[0]) if last_t >= since_t else heal_t) >= quiet_s
 
 
-def silence(good: Sequence[Trial], from_t: float, to_t: float) -> float:
-    """The longest time within [from_t, to_t] in which nothing was completed, through any node."""
-    ends = [t.ended_t for t in good if from_t < t.ended_t < to_t]
-    edges = [from_t, *ends, to_t]
-    return max(later - earlier for earlier, later in itertools.pairwise(edges))
+def silence(good_t: Floats, from_t: float, to_t: float) -> float:
+    """The longest time within [from_t, to_t] in which nothing was completed, through any node, by when things were."""
+    ends = good_t[(from_t < good_t) & (good_t < to_t)]
+    return float(np.diff(np.concatenate(([from_t], ends, [to_t]))).max())
 
 
-def resolution(trials: Sequence[Trial], from_t: float, to_t: float) -> float:
+def resolution(trials: Trials, from_t: float, to_t: float) -> float:
     """The largest gap between the starts of attempts in [from_t, to_t]: a recovery may have come so much earlier."""
-    starts = sorted(t.started_t for t in trials if from_t <= t.started_t <= to_t)
-    edges = [from_t, *starts, *([] if starts else [to_t])]
-    return max(later - earlier for earlier, later in itertools.pairwise(edges))
+    starts = np.sort(trials.started_t[(from_t <= trials.started_t) & (trials.started_t <= to_t)])
+    return float(np.diff(np.concatenate(([from_t], starts if len(starts) else [to_t]))).max())

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
-from rig.analysis.attempts import Attempt, Pairing
+from rig.analysis.attempts import Attempts, Recent, Rows, Together
+from rig.analysis.batches import Batcher
 from rig.analysis.context import HORIZON_S, Context
 from rig.analysis.decision import Recovery, decide
 from rig.analysis.faults import Fault, strike_of
 from rig.analysis.outage import serves
+from rig.analysis.pairing import Pairing
 from rig.analysis.settings import Settings
+from rig.analysis.sightings import ServedIds
 from rig.analysis.trials import trials_of
-from rig.journal.records import AnyRecord, FaultChanged, RequestEnded, RequestStarted
+from rig.journal.records import AnyRecord, FaultChanged, InstanceServed, RequestEnded, RequestStarted, Served
 
 _EVERY: Final = 2000
 _LOOKS: Final = 30  # in the time of `sustained`, at most
@@ -21,9 +25,10 @@ _LOOKS: Final = 30  # in the time of `sustained`, at most
 class RecoveryTracker:
     """Feed it every record in order. `recovered` decides live; `finish` gives what can be known at the end.
 
-    Memory: the attempts since the oldest fault whose outcome is not settled, that is a few minutes of them; and every
-    fault with its recoveries, unless it is `live`: then nothing is kept of what `recovered` can no longer be asked for,
-    and `recoveries` stays empty. The report of the run reads them from the journal.
+    A journal that is read comes in batches that were made elsewhere: `take` each stretch of one, and `note` what turns
+    up between them. Memory: the attempts since the oldest fault whose outcome is not settled, a few minutes of them;
+    and every fault with its recoveries, unless it is `live`: then nothing is kept of what `recovered` can no longer be
+    asked for, and `recoveries` stays empty. The report of the run reads them from the journal.
     """
 
     def __init__(self, settings: Settings, *, live: bool = False) -> None:
@@ -32,48 +37,61 @@ class RecoveryTracker:
         self.context = Context(settings)
         self.pairing = Pairing()
         self.recoveries: list[Recovery] = []
-        self._attempts: dict[str, deque[Attempt]] = {model: deque() for model in settings.models}
+        self._batcher = Batcher()
+        self._parts: deque[Attempts] = deque()
+        self._models: dict[str, None] = dict.fromkeys(settings.models)
         self._entries: set[str] = set(settings.entries)
+        self._ways = 0
+        self._open_t: dict[str, float] = {}  # by model: when the first request was sent that is in flight
         self._pending: list[tuple[Fault, str]] = []
         self._since_check = 0
         self._looked = (-2, 0.0)
 
     @property
     def models(self) -> list[str]:
-        return list(self._attempts)
+        return list(self._models)
 
-    def feed(self, record: AnyRecord) -> Attempt | None:
-        """Take in the next record; gives the attempt that ended with it, if one did."""
-        if type(record) is RequestStarted:  # most records by far are of requests
-            self.context.pass_to(record.t)
-            self.pairing.started(record)
-        elif type(record) is RequestEnded:
-            self.context.pass_to(record.t)
-            return self._ended(record)
-        else:
-            self.context.feed(record)
-            if isinstance(record, FaultChanged):
-                self._changed(record)
-        return None
+    def feed(self, record: AnyRecord) -> None:
+        """Take in the next record of a journal that grows."""
+        if isinstance(record, RequestStarted | RequestEnded | InstanceServed | Served):
+            self._batcher.feed((record,))
+            self._since_check += 1
+            if self._since_check >= _EVERY:
+                self._catch_up()
+                self.settle()
+            return
+        if isinstance(record, FaultChanged):
+            self._catch_up()
+        self.note(record)
 
-    def _ended(self, record: RequestEnded) -> Attempt | None:
-        attempt = self.pairing.ended(record)
-        if attempt is None:
-            return None
-        self._entries.add(attempt.entry)
-        attempts = self._attempts.get(attempt.model)
-        if attempts is None:
-            attempts = self._attempts[attempt.model] = deque()
-        attempts.append(attempt)
-        self._since_check += 1
-        if self._since_check >= _EVERY:
-            self._settle()
-        return attempt
+    def note(self, record: AnyRecord) -> None:
+        """A record that is not of a request. All of what was written before a fault's is taken in before it."""
+        self.context.feed(record)
+        if isinstance(record, FaultChanged):
+            if record.state == "struck":
+                self._add_pending(record.fault)
+            self.settle()
 
-    def _changed(self, record: FaultChanged) -> None:
-        if record.state == "struck":
-            self._add_pending(record.fault)
-        self._settle()
+    def take(self, attempts: Attempts, served: Sequence[ServedIds], now_t: float, open_t: dict[str, float]) -> None:
+        """What ended in a stretch, and which instances served what; then it was `now_t`."""
+        self.context.pass_to(now_t)
+        self.context.sightings.serve(served)
+        self._open_t = open_t
+        for way in attempts.ways[self._ways :]:
+            self._models.setdefault(way.model)
+            self._entries.add(way.entry)
+        self._ways = len(attempts.ways)
+        if len(attempts):
+            self._parts.append(attempts)
+
+    def _catch_up(self) -> None:
+        """With the requests of which records were fed."""
+        self._since_check = 0
+        batch = self._batcher.cut()
+        attempts = self.pairing.join(batch)
+        (stretch,) = batch.stretches
+        self.take(attempts, batch.served, stretch.now_t, self.pairing.open_t(stretch))
+        self.pairing.close(batch)
 
     def recovered(self, fault: int, now: float) -> bool | None:
         """Whether every deployed model serves again: None while that is open, False once `settle` is over.
@@ -109,7 +127,8 @@ class RecoveryTracker:
 
     def finish(self) -> list[Recovery]:
         """Everything, given that no record follows. Ordered by strike, then by model."""
-        self._settle(ended=True)
+        self._catch_up()
+        self.settle(ended=True)
         order = {model: index for index, model in enumerate(self.models)}
         return sorted(self.recoveries, key=lambda recovery: (recovery.strike_t, order[recovery.model]))
 
@@ -126,16 +145,18 @@ class RecoveryTracker:
             self._pending.sort(key=lambda item: strike_of(item[0]))
 
     def _all_serve(self, fault: Fault | None, since_t: float, heal_t: float, now: float) -> bool:
-        quiet_s = self.settings.sustained_s
-        for model, attempts in self._attempts.items():
-            trials = trials_of(attempts, self.context, fault, since_t, self._entries)
+        self._catch_up()
+        quiet_s, together = self.settings.sustained_s, Together(list(self._parts))
+        for model in self._models:
+            rows = Recent(together, model).rows
+            trials = trials_of(rows, self.context, fault, since_t, self._entries)
             if not serves(trials, since_t=since_t, heal_t=heal_t, now=now, quiet_s=quiet_s):
                 return False
-            if self._stuck(model, heal_t, now - quiet_s):
+            if self._stuck(rows, model, heal_t, now - quiet_s):
                 return False
         return True
 
-    def _stuck(self, model: str, from_t: float, to_t: float) -> bool:
+    def _stuck(self, rows: Rows, model: str, from_t: float, to_t: float) -> bool:
         """A probe sent in that time still waits, while no loaded request sent later the same way has been served.
 
         One through a node that had just been restarted is waited for no more than its failure would count.
@@ -144,20 +165,14 @@ class RecoveryTracker:
         for start in self.pairing.in_flight.values():
             if start.source != "probe" or start.model != model or not from_t <= start.t < to_t:
                 continue
-            passed = any(
-                attempt.ok and attempt.source == "load" and attempt.entry == start.entry and attempt.started_t > start.t
-                for attempt in reversed(self._attempts[model])
-            )
-            if not passed and not rejoins.open_at(start.entry, start.t):
+            later = rows.ok & rows.loaded & rows.through(start.entry) & (rows.started_t > start.t)
+            if not later.any() and not rejoins.open_at(start.entry, start.t):
                 return True
         return False
 
-    def _settle(self, *, ended: bool = False) -> None:
+    def settle(self, *, ended: bool = False) -> None:
         """Decide what no further record can change (or, at the end, everything), and forget what that needed."""
-        self._since_check = 0
-        in_flight_t: dict[str, float] = {}
-        for start in self.pairing.in_flight.values():
-            in_flight_t[start.model] = min(start.t, in_flight_t.get(start.model, start.t))
+        together: Together | None = None
         kept: list[tuple[Fault, str]] = []
         waiting: set[str] = set()  # a model's faults are decided in order, each taking its failures
         for fault, model in self._pending:
@@ -166,10 +181,11 @@ class RecoveryTracker:
             following = self.context.faults.following(fault)
             next_t = None if following is None else strike_of(following)
             closed = not fault.open and following is not None and not following.open
-            ready = closed and next_t is not None and in_flight_t.get(model, next_t) >= next_t
+            ready = closed and next_t is not None and self._open_t.get(model, next_t) >= next_t
             if ended or (ready and model not in waiting):
                 until_t = self.context.now_t if next_t is None else next_t
-                attempts = list(self._attempts[model])
+                together = together or Together(list(self._parts))
+                attempts = Recent(together, model)
                 recovery = decide(fault, model, attempts, self.context, entries=self._entries, until_t=until_t)
                 if not self._live:
                     self.recoveries.append(recovery)
@@ -181,9 +197,12 @@ class RecoveryTracker:
 
     def _forget(self) -> None:
         before_t = self.settled_t() - 2 * self.settings.sustained_s
-        for attempts in self._attempts.values():
-            while attempts and attempts[0].ended_t < before_t:
-                attempts.popleft()
+        while self._parts:
+            part = self._parts.popleft()
+            kept = part.ended_t >= before_t
+            if kept.any():
+                self._parts.appendleft(part.part(slice(int(kept.argmax()), None)))
+                break
         self.context.sightings.forget(before_t)
         if self._live:
             self.context.forget(min(before_t, self.context.now_t - 2 * self.settings.settle_s))

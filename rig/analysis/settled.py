@@ -2,43 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
-from rig.analysis.attempts import Attempt
+import numpy as np
+from numpy.typing import NDArray
+
+from rig.analysis.attempts import NOBODY, OUTCOMES, Attempts, Bools, Places
 from rig.analysis.requests import Own
-from rig.journal.records import RequestStarted
+from rig.journal.records import Outcome, RequestStarted
+
+OWNS: Final[tuple[Own, ...]] = (None, "node", "rejoining")
+NOT_OWN, OWN_NODE, OWN_REJOINING = range(len(OWNS))
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How one request that ended was counted: `faults` are the effective ones it was exposed to, `fault` is the one to
-    which its failure is attributed."""
+    """How one request that ended was counted: `exposed` to an effective fault, `fault` is the one to which its failure
+    is attributed."""
 
-    attempt: Attempt
-    own: Own = None
-    void: bool = False
-    faults: frozenset[int] = frozenset()
-    fault: int | None = None
+    outcome: Outcome
+    own: Own
+    void: bool
+    exposed: bool
+    fault: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A batch in the order of the ends. Only what failed, or was near a fault, is judged one by one (`special`, by
-    position); all others completed in calm weather. `windows` are those of faults that any of the load was in: the
-    fault's number, and the positions (see `rig.analysis.during`)."""
+    """A batch of one source in the order of the ends, and how each was counted, as columns. `own` are places in
+    `OWNS`; `met` are the rows that were exposed to each effective fault. `windows` are those of faults that any of the
+    load was in: the fault's number, and which rows (see `rig.analysis.during`)."""
 
-    attempts: Sequence[Attempt]
-    special: Mapping[int, Judged]
-    windows: Sequence[tuple[int, Sequence[int]]] = ()
-
-    def __iter__(self) -> Iterator[Judged]:
-        special = self.special
-        return (special.get(at) or Judged(attempt) for at, attempt in enumerate(self.attempts))
+    attempts: Attempts
+    own: NDArray[np.int8]
+    void: Bools
+    exposed: Bools
+    met: dict[int, Bools]
+    windows: Sequence[tuple[int, Places]] = ()
 
     def judged(self, at: int) -> Judged:
-        return self.special.get(at) or Judged(self.attempts[at])
+        attempts, fault = self.attempts, int(self.attempts.fault[at])
+        return Judged(
+            outcome=OUTCOMES[int(attempts.rows["outcome"][at])],
+            own=OWNS[int(self.own[at])],
+            void=bool(self.void[at]),
+            exposed=bool(self.exposed[at]),
+            fault=None if fault == NOBODY or self.void[at] else fault,
+        )
 
 
 class Listener(Protocol):

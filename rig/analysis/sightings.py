@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import OrderedDict
-from typing import Any, Final, cast
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Final, TypeAlias, cast
 
-from rig.journal.records import AnyRecord, MasterSeen, Served, ViewChanged
+from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
 
 MAX_SERVED: Final = 10_000
 _FACETS: Final = frozenset({"instances", "node_id"})
 
+ServedIds: TypeAlias = tuple[str, list[str]]
+"""An instance, and the response ids of requests that it served."""
 Instances = dict[str, dict[str, Any]]
 """id → {"model", "runners": {node_id: runner_id}, "port"}."""
 
@@ -43,14 +46,10 @@ class Sightings:
     def __init__(self) -> None:
         self._histories: dict[tuple[str, str], History] = {}
         self.masters: dict[str, MasterSeen] = {}  # per node, its latest claim or denial
-        self.served: OrderedDict[str, str] = OrderedDict()  # response id → instance
+        self.served: dict[str, str] = {}  # response id → instance
 
     def feed(self, record: AnyRecord) -> None:
         match record:
-            case Served():
-                self.served[record.response_id] = record.instance
-                if len(self.served) > MAX_SERVED:
-                    self.served.popitem(last=False)
             case ViewChanged() if record.facet in _FACETS:
                 key = (record.node, record.facet)
                 history = self._histories.get(key)
@@ -61,6 +60,12 @@ class Sightings:
                 self.masters[record.node] = record
             case _:
                 pass
+
+    def serve(self, served: Sequence[ServedIds]) -> None:
+        for instance, response_ids in served:
+            self.served.update(dict.fromkeys(response_ids, instance))
+        for name in list(islice(self.served, max(len(self.served) - MAX_SERVED, 0))):
+            del self.served[name]
 
     def forget(self, before_t: float) -> None:
         for history in self._histories.values():

@@ -24,18 +24,12 @@ class Spans:
                 self._longest_s = max(self._longest_s, outage_end_t(recovery) - recovery.strike_t)
         self._taken = len(recoveries)
 
-    def windows(self, from_t: float, to_t: float) -> Iterator[Window]:
-        """The outages of any model that began by `to_t` and may not have ended at `from_t`."""
+    def outages(self, from_t: float, to_t: float) -> Iterator[tuple[str, int, Window]]:
+        """Model, fault, and when, of the outages that began by `to_t` and may not have ended at `from_t`."""
         for model, strikes in self._strikes.items():
             first, last = bisect_left(strikes, from_t - self._longest_s), bisect_right(strikes, to_t)
             for span in self._by_model[model][first:last]:
-                yield Window(span.strike_t, outage_end_t(span))
-
-    def outages_at(self, model: str, at_t: float) -> set[int]:
-        strikes = self._strikes.get(model, [])
-        first = bisect_left(strikes, at_t - self._longest_s)
-        last = bisect_right(strikes, at_t)
-        return {span.fault for span in self._by_model.get(model, [])[first:last] if at_t <= outage_end_t(span)}
+                yield model, span.fault, Window(span.strike_t, outage_end_t(span))
 
 
 def outage_end_t(recovery: Recovery) -> float:

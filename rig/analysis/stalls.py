@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from rig.analysis.attempts import Attempt
+import numpy as np
+
+from rig.analysis.attempts import Bools, Rows
 from rig.analysis.firsts import Firsts
-from rig.journal.records import Own
+from rig.analysis.ticks import Health
 
 STALL_S: Final = 1.0
 """An event-loop lag from which a deadline's running out is in doubt (at pace 1)."""
@@ -47,36 +49,45 @@ class Stalls:
         self.rss_max_bytes = 0
         self.open_files_max = 0
 
-    def feed(self, record: Own) -> None:
-        self.records += 1
-        self.observed_s += record.interval_s
-        self.lag_max_s = max(self.lag_max_s, record.lag_max_s)
-        self.cpu_max_percent = max(self.cpu_max_percent, record.cpu_percent)
-        self.rss_max_bytes = max(self.rss_max_bytes, record.rss_bytes)
-        self.open_files_max = max(self.open_files_max, record.open_files)
-        drifted_s = 0.0 if self._drift_s is None else abs(record.wall_drift_s - self._drift_s)
-        self._drift_s = record.wall_drift_s
+    def take(self, rows: Health) -> None:
+        """In the order in which they were written; at least one."""
+        lag_s, drift_s = rows["lag_max_s"], rows["wall_drift_s"]
+        self.records += len(rows)
+        self.observed_s += float(rows["interval_s"].sum())
+        self.lag_max_s = max(self.lag_max_s, float(lag_s.max()))
+        self.cpu_max_percent = max(self.cpu_max_percent, float(rows["cpu_percent"].max()))
+        self.rss_max_bytes = max(self.rss_max_bytes, int(rows["rss_bytes"].max()))
+        self.open_files_max = max(self.open_files_max, int(rows["open_files"].max()))
+        before_s = drift_s[0] if self._drift_s is None else self._drift_s
+        drifted_s = np.abs(np.diff(drift_s, prepend=before_s))
+        self._drift_s = float(drift_s[-1])
         slept = drifted_s >= SLEPT_S
-        if record.lag_max_s >= self._threshold_s or slept:
-            self._keep(Stall(record.t - record.interval_s, record.t, max(record.lag_max_s, drifted_s), slept))
+        for at in np.flatnonzero((lag_s >= self._threshold_s) | slept).tolist():
+            to_t, length_s = float(rows["t"][at]), float(max(lag_s[at], drifted_s[at]))
+            self._keep(Stall(to_t - float(rows["interval_s"][at]), to_t, length_s, bool(slept[at])))
 
     def _keep(self, stall: Stall) -> None:
         self.count += 1
         self.total_s += stall.length_s
         self.kept.append(stall)
 
-    def voids(self, attempt: Attempt) -> Stall | None:
-        """The stall that makes this outcome void: it lies across the moment at which a deadline of the rig's decided.
+    def voids(self, rows: Rows) -> Bools:
+        """Which outcomes a stall makes void: it lies across the moment at which a deadline of the rig's decided.
 
         A sleep anywhere in the request does so too: peers give up a connection that nobody reads. Only losses by the
         rig's own deadlines and its connect time-outs can become void.
         """
-        if attempt.ok or not attempt.by_deadline:
-            return None
+        found = np.zeros(len(rows), dtype=np.bool_)
+        if self.kept:
+            for at in np.flatnonzero(rows.by_deadline).tolist():
+                found[at] = self._across(float(rows.started_t[at]), float(rows.ended_t[at]))
+        return found
+
+    def _across(self, started_t: float, ended_t: float) -> bool:
         for stall in reversed(self.kept):
-            if stall.to_t < attempt.started_t:
-                return None
-            decided = stall.from_t <= attempt.ended_t <= stall.to_t + stall.length_s
-            if decided or (stall.slept and stall.from_t <= attempt.ended_t):
-                return stall
-        return None
+            if stall.to_t < started_t:
+                return False
+            decided = stall.from_t <= ended_t <= stall.to_t + stall.length_s
+            if decided or (stall.slept and stall.from_t <= ended_t):
+                return True
+        return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,6 +16,7 @@ from rig.analysis.symptoms.memory import MemoryWatch
 from rig.analysis.symptoms.processes import ProcessWatch
 from rig.analysis.symptoms.speed import SpeedWatch
 from rig.analysis.symptoms.views import ViewWatch
+from rig.analysis.ticks import Health, Index, health_row, healths, index_of
 from rig.journal.records import (
     AnyRecord,
     ApiCall,
@@ -60,7 +61,7 @@ class Watch:
         self.seen_t = 0.0  # of the latest record, told from outside
         state: list[Feed] = [self.keeper.feed, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]
         self._routes: dict[type, list[Feed]] = {
-            Own: [self.speed.feed, self.views.feed, self.elections.feed],
+            Own: [self._own],
             ViewChanged: [self._view],
             Reachability: [self.views.feed],
             MasterSeen: state,
@@ -80,6 +81,15 @@ class Watch:
         for feed in self._routes.get(type(record), ()):
             feed(record)
 
+    def look(self, rows: Health) -> None:
+        """Time has passed."""
+        times: list[float] = rows["t"].tolist()
+        self.views.look(*times)
+        self.elections.look(*times)
+
+    def indices(self, run: Sequence[Index]) -> None:
+        self.keeper.indices(run)
+
     def finish(self, end_t: float) -> None:
         """No record follows."""
         if not self._drained:
@@ -87,6 +97,12 @@ class Watch:
             self.views.finish(end_t)
         self.keeper.end_t = max(self.keeper.end_t, end_t)
         self.stories = self.keeper.stories()
+
+    def _own(self, record: AnyRecord) -> None:
+        if isinstance(record, Own):
+            rows = healths([health_row(record)])
+            self.speed.health(rows)
+            self.look(rows)
 
     def _phase(self, record: AnyRecord) -> None:
         if isinstance(record, PhaseStarted) and record.phase in ("drain", "end") and not self._drained:
@@ -98,7 +114,8 @@ class Watch:
         if not isinstance(record, ViewChanged):
             return
         if record.facet == "event_index":
-            self.keeper.index(record)
+            index = index_of(record)
+            self.indices([] if index is None else [index])
             return
         for feed in (self.keeper.feed, self.views.feed, self.memory.feed):
             feed(record)

@@ -8,13 +8,15 @@ progressed until the first strike after its start, if that came within twice `su
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
-from rig.analysis.attempts import Attempt
-from rig.analysis.faults import CRASHES, Fault, FaultLog, Window
-from rig.journal.records import Reachability, Unwedged, ViewChanged
+import numpy as np
+
+from rig.analysis.attempts import Bools, Floats, Rows
+from rig.analysis.faults import CRASHES, Fault, FaultLog, Window, in_force
+from rig.analysis.near import Near
+from rig.analysis.ticks import Index
+from rig.journal.records import Reachability, Unwedged
 
 
 class Rejoins:
@@ -28,25 +30,27 @@ class Rejoins:
         self._limit_s = limit_s
         self._windows: dict[str, list[Window]] = {}
         self._open: set[str] = set()
-        self._index: dict[str, float] = {}
+        self._index: dict[str, int] = {}
         self._down: set[str] = set()
 
     def restarted(self, node: str, at_t: float) -> None:
         self._windows.setdefault(node, []).append(Window(at_t, at_t + self._limit_s))
         self._open.add(node)
 
-    def see(self, record: ViewChanged | Reachability) -> None:
-        if isinstance(record, ViewChanged):
-            if record.facet == "event_index" and isinstance(record.value, int | float):
-                self._index[record.node] = float(record.value)
-                if record.node in self._open and self._caught_up(record.node):
-                    self._close(record.node, record.t)
-        elif not record.reachable:
+    def indices(self, run: Sequence[Index]) -> None:
+        """How far each node's log had come."""
+        for node, _, t, value in run:
+            self._index[node] = value
+            if node in self._open and self._caught_up(node):
+                self._close(node, t)
+
+    def see(self, record: Reachability) -> None:
+        if not record.reachable:
             self._down.add(record.node)
-        else:
-            self._down.discard(record.node)
-            if not self._index:
-                self._close(record.node, record.t)
+            return
+        self._down.discard(record.node)
+        if not self._index:
+            self._close(record.node, record.t)
 
     def _caught_up(self, node: str) -> bool:
         others = [other for other in self._index if other not in self._open]
@@ -71,6 +75,17 @@ class Rejoins:
                 return at_t < window.to_t
         return False
 
+    def open_at_each(self, node: str, at_t: Floats) -> Bools:
+        """The same of many moments."""
+        found, asked = np.zeros(len(at_t), dtype=np.bool_), np.ones(len(at_t), dtype=np.bool_)
+        for window in reversed(self._windows.get(node, ())):
+            if not asked.any():
+                break
+            begun = asked & (window.from_t <= at_t)
+            found |= begun & (at_t < window.to_t)
+            asked &= ~begun
+        return found
+
     def windows(self) -> dict[str, list[Window]]:
         """By node, in the order of the restarts."""
         return {node: list(windows) for node, windows in self._windows.items()}
@@ -80,14 +95,8 @@ class Rejoins:
         for node, windows in self._windows.items():
             self._windows[node] = [each for each in windows[:-1] if each.to_t >= before_t] + windows[-1:]
 
-    def between(self, from_t: float, to_t: float) -> Iterator[Window]:
-        """Those of any node that meet this time."""
-        for windows in self._windows.values():
-            for window in reversed(windows):
-                if window.meets(from_t, to_t):
-                    yield window
-                if window.from_t <= from_t - 2 * self._limit_s:  # none before it lasts to this time
-                    break
+    def restarted_nodes(self) -> list[str]:
+        return list(self._windows)
 
     def last_end_t(self, node: str) -> float | None:
         return self._windows[node][-1].to_t if node in self._windows else None
@@ -102,12 +111,6 @@ class Windows:
         self._unseen_s = unseen_s
         self._unwedged: dict[str, list[Window]] = {}
         self.rejoins = Rejoins(settle_s)
-
-    def restarts(self, from_t: float, to_t: float) -> Iterator[Window]:
-        """What the rig restarted itself, and what had not caught up, on any node in this time."""
-        for windows in self._unwedged.values():
-            yield from (window for window in windows if window.meets(from_t, to_t))
-        yield from self.rejoins.between(from_t, to_t)
 
     def changed(self, fault: Fault, at_t: float) -> None:
         """A fault entered its present state at `at_t`."""
@@ -130,26 +133,37 @@ class Windows:
         for node, windows in self._unwedged.items():
             self._unwedged[node] = [each for each in windows if each.to_t >= before_t]
 
-    def own_node(self, attempt: Attempt) -> bool:
-        """Whether this request's entry node was faulted while it mattered to the request."""
-        from_t, to_t = attempt.started_t, self._mattered_until(attempt)
-        entry = attempt.entry
-        for window in self._unwedged.get(entry, ()):
-            if window.meets(from_t, to_t):
-                return True
+    def own_node(self, rows: Rows) -> Bools:
+        """Whose entry node was faulted while it mattered to the request."""
+        found = np.zeros(len(rows), dtype=np.bool_)
+        near = Near(rows.started_t, self._mattered_until(rows))
+        if not near:
+            return found
+        for window, hit in self._own(near.first_t, near.last_t):
+            reach = near.reach(window.from_t, window.to_t)
+            found[reach] |= near.meet(reach, window.from_t, window.to_t) & rows.part_through(reach, hit)
+        return found
+
+    def _own(self, from_t: float, to_t: float) -> Iterator[tuple[Window, Collection[str]]]:
+        """When which nodes were faulted, or restarted by the rig."""
+        for entry, windows in self._unwedged.items():
+            yield from ((window, (entry,)) for window in windows if window.meets(from_t, to_t))
         for fault in self._faults.around(from_t, to_t):
-            if entry in fault.processes_hit or entry in fault.clients_cut:
-                return True
-        return False
+            if hit := {*fault.processes_hit, *fault.clients_cut}:
+                yield in_force(fault), hit
 
-    def rejoining(self, attempt: Attempt) -> bool:
-        return self.rejoins.open_at(attempt.entry, attempt.started_t)
+    def rejoining(self, rows: Rows) -> Bools:
+        """Which were sent to a restarted process that had not caught up."""
+        found = np.zeros(len(rows), dtype=np.bool_)
+        for entry in self.rejoins.restarted_nodes():
+            there = np.flatnonzero(rows.through(entry))
+            found[there] = self.rejoins.open_at_each(entry, rows.started_t[there])
+        return found
 
-    def _mattered_until(self, attempt: Attempt) -> float:
-        if attempt.streamed or attempt.progress_t is not None:
-            return attempt.stalled_t + self._tolerance_s
-        strikes = self._faults.strikes
-        after = bisect_left(strikes, attempt.started_t)
-        first = strikes[after] if after < len(strikes) else math.inf
-        reached_t = first if first <= attempt.started_t + self._unseen_s else attempt.started_t
-        return min(reached_t, attempt.ended_t) + self._tolerance_s
+    def _mattered_until(self, rows: Rows) -> Floats:
+        started_t = rows.started_t
+        strikes = np.append(np.array(self._faults.strikes, dtype=np.float64), np.inf)
+        first_t = strikes[np.searchsorted(strikes, started_t)]
+        reached_t = np.where(first_t <= started_t + self._unseen_s, first_t, started_t)
+        unseen_t = np.minimum(reached_t, rows.ended_t)
+        return np.where(rows.streamed | rows.progressed, rows.stalled_t, unseen_t) + self._tolerance_s

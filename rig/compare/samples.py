@@ -57,7 +57,7 @@ class Calm:
 
     def add(self, joined: Joined) -> None:
         start, end, judged = joined.start, joined.end, joined.judged
-        if start.source != "load" or end is None or judged is None or judged.void or judged.faults or judged.own:
+        if start.source != "load" or end is None or judged is None or judged.void or judged.exposed or judged.own:
             return
         number = int(end.started_t / self.block_s)
         self.ended[number] = self.ended.get(number, 0) + 1

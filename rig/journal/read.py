@@ -42,6 +42,20 @@ class ReadNotes:
     broken: list[BrokenLine] = field(default_factory=list[BrokenLine])
     broken_count: int = 0
 
+    def take(self, other: ReadNotes) -> None:
+        """Those of files that follow."""
+        self.lines += other.lines
+        self.torn |= other.torn
+        for kind, count in other.unknown.items():
+            self.unknown[kind] = self.unknown.get(kind, 0) + count
+        self.broken += other.broken[: MAX_BROKEN_KEPT - len(self.broken)]
+        self.broken_count += other.broken_count
+
+    def add_broken(self, file: str, number: int, reason: str) -> None:
+        self.broken_count += 1
+        if len(self.broken) < MAX_BROKEN_KEPT:
+            self.broken.append(BrokenLine(file, number, reason))
+
 
 class Run:
     """A run on disk. `records()` may be called again; `notes` are of the latest pass."""
@@ -50,32 +64,59 @@ class Run:
         self.folder = folder
         self.info = info
         self.notes = ReadNotes()
-        self._decoder = msgspec.json.Decoder(AnyRecord)
 
     def records(self) -> Iterator[AnyRecord]:
         """Every record in the order of writing. Raises JournalError when a file cannot be read."""
-        for block in self.blocks():
-            yield from block
+        for file in self.files():
+            for block in file.blocks():
+                yield from block
+            self.notes.take(file.notes)
+
+    def files(self) -> list[JournalFile]:
+        """In the order of writing, up to the first missing number; a run that died before its first record has none.
+
+        The notes begin anew; whoever reads a file adds what it noted.
+        """
+        self.notes = ReadNotes()
+        paths: list[Path] = []
+        for number in range(MAX_FILES):
+            path = self.folder / journal_name(number)
+            if not path.exists():
+                break
+            paths.append(path)
+        present = sum(1 for _ in self.folder.glob("journal*.jsonl"))
+        if present > len(paths):
+            missing = f"missing, although {present - len(paths)} later files are there"
+            self.notes.add_broken(journal_name(len(paths)), 0, missing)
+        return [JournalFile(path, last=path is paths[-1]) for path in paths]
+
+
+class JournalFile:
+    """One file of a journal; `notes` are of its latest pass. Of the `last` one the last line may be torn."""
+
+    def __init__(self, path: Path, *, last: bool) -> None:
+        self.path = path
+        self.last = last
+        self.notes = ReadNotes()
+        self._decoder = msgspec.json.Decoder(AnyRecord)
 
     def blocks(self) -> Iterator[list[AnyRecord]]:
-        """The same in lists, which is quicker. Lines are read one by one only where a block is not sound."""
+        """Its records in lists. Lines are read one by one only where a block is not sound. Raises JournalError."""
         self.notes = notes = ReadNotes()
-        files = self._files()
-        for path in files:
-            first = 0
-            for block in _blocks(path):
-                count = block.count(b"\n")
-                found = self._whole(block, count)
-                if found is None:
-                    found = list(self._singly(path.name, first, block, last=path is files[-1]))
-                else:
-                    notes.lines += count
-                yield found
-                first += count
+        first = 0
+        for block in _blocks(self.path):
+            count = block.count(b"\n")
+            found = self._whole(block, count)
+            if found is None:
+                found = list(self._singly(first, block))
+            else:
+                notes.lines += count
+            yield found
+            first += count
 
     def _whole(self, block: bytes, count: int) -> list[AnyRecord] | None:
-        """The records of a block whose every line is one, decoded at once; None where that is not so."""
-        if block[-1:] != b"\n" or block[:1] != b"{" or block.count(b"\n{") != count - 1:
+        """The records of a block that has as many of them as lines, decoded at once; None where that is not so."""
+        if block[-1:] != b"\n":
             return None
         try:
             found = self._decoder.decode_lines(block)
@@ -83,45 +124,27 @@ class Run:
             return None
         return found if len(found) == count else None
 
-    def _singly(self, file: str, first: int, block: bytes, *, last: bool) -> Iterator[AnyRecord]:
-        """`first` lines of the file came before; `last`: of the last file, whose last line may be torn."""
+    def _singly(self, first: int, block: bytes) -> Iterator[AnyRecord]:
+        """`first` lines of the file came before."""
         for number, line in enumerate(BytesIO(block), first + 1):
             self.notes.lines += 1
-            if line[-1:] != b"\n" and last:
+            if line[-1:] != b"\n" and self.last:
                 self.notes.torn = True
                 continue
             try:
                 record = self._decoder.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:  # a ValidationError is a DecodeError
-                self._unreadable(file, number, line, error)
+                self._unreadable(number, line, error)
             else:
                 yield record
 
-    def _files(self) -> list[Path]:
-        """In the order of writing, up to the first missing number; a run that died before its first record has none."""
-        files: list[Path] = []
-        for number in range(MAX_FILES):
-            path = self.folder / journal_name(number)
-            if not path.exists():
-                break
-            files.append(path)
-        present = sum(1 for _ in self.folder.glob("journal*.jsonl"))
-        if present > len(files):
-            self._broken(journal_name(len(files)), 0, f"missing, although {present - len(files)} later files are there")
-        return files
-
-    def _unreadable(self, file: str, number: int, line: bytes, error: Exception) -> None:
+    def _unreadable(self, number: int, line: bytes, error: Exception) -> None:
         """Of a kind that this rig does not know, or no record at all."""
         kind = _kind(line) if isinstance(error, msgspec.ValidationError) else None
         if kind is not None and kind not in _KNOWN:
             self.notes.unknown[kind] = self.notes.unknown.get(kind, 0) + 1
         else:
-            self._broken(file, number, str(error))
-
-    def _broken(self, file: str, number: int, reason: str) -> None:
-        self.notes.broken_count += 1
-        if len(self.notes.broken) < MAX_BROKEN_KEPT:
-            self.notes.broken.append(BrokenLine(file, number, reason))
+            self.notes.add_broken(self.path.name, number, str(error))
 
 
 def read_run(folder: Path) -> Run:

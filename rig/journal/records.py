@@ -220,10 +220,21 @@ class EventLogRead(Record, frozen=True, kw_only=True, tag="event_log"):
     reports: dict[str, int] = {}  # as in `EventSeen`, at the end
 
 
-class Served(Record, frozen=True, kw_only=True, tag="served"):
-    """Which instance a request went to, by the target's own tasks: `response_id` is that of `RequestEnded`."""
+class InstanceServed(Record, frozen=True, kw_only=True, tag="instance_served"):
+    """Which requests an instance served, by the target's own tasks, as far as one look told.
+
+    `response_ids` are those of `RequestEnded`.
+    """
 
     node: str  # whose view said so
+    instance: str
+    response_ids: list[str]
+
+
+class Served(Record, frozen=True, kw_only=True, tag="served"):
+    """The same of one request, as journals had it before. Read, and no longer written."""
+
+    node: str
     response_id: str
     instance: str
 
@@ -335,6 +346,7 @@ AnyRecord: TypeAlias = (
     | MasterSeen
     | EventSeen
     | EventLogRead
+    | InstanceServed
     | Served
     | LogLine
     | ClockOffset

@@ -41,6 +41,13 @@ class LogSketch:
         for bucket, count in zip(found.tolist(), counts.tolist(), strict=True):
             self.counts[bucket] = self.counts.get(bucket, 0) + count
 
+    def add_counts(self, buckets: NDArray[np.int32], counts: NDArray[np.int32]) -> None:
+        """Parts of what other sketches of the same error wrote, as columns."""
+        found, places = np.unique(buckets, return_inverse=True)
+        sums = np.bincount(places, weights=counts, minlength=len(found))
+        for bucket, count in zip(found.tolist(), sums.tolist(), strict=True):
+            self.counts[bucket] = self.counts.get(bucket, 0) + int(count)
+
     def merge(self, counts: Mapping[str, int]) -> None:
         """Add what another sketch of the same error wrote with `record`."""
         for key, count in counts.items():

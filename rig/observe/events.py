@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rig.errors import TargetError
-from rig.journal.records import EventLogRead, EventSeen, Finding, Served
+from rig.journal.records import EventLogRead, EventSeen, Finding, InstanceServed
 from rig.journal.write import Journal
 from rig.observe.target import Reported, ServedBy, Target, TargetEvent
 from rig.observe.views import SERVING_STATUSES
@@ -23,6 +23,7 @@ from rig.observe.views import SERVING_STATUSES
 LIMIT_BYTES: Final = 128 * 1024 * 1024
 TIMEOUT_S: Final = 20.0
 MAX_HELD: Final = 50_000  # entries that matter, kept while it is open whether the log is the known one
+SERVED_AT_ONCE: Final = 500
 MAX_SERVED_KNOWN: Final = 10_000  # logs are read around each fault: no more than this passes in between
 
 MAX_REPORTERS: Final = 64  # node ids, new at each start of a node, whose reports are counted in one reading
@@ -115,6 +116,7 @@ class EventLogs:
         self._logs: dict[str, KnownLog] = {}
         self._begun: dict[str, int] = {}  # digest of a first entry → logs that began with it, beyond the first
         self._served: OrderedDict[str, None] = OrderedDict()
+        self._untold: dict[str, list[str]] = {}  # instance → response ids that one reading found so far
 
     async def read(self, node: str, url: str) -> int:
         """Journal what is new in this node's log; returns how many records. A log that cannot be read is a finding."""
@@ -126,11 +128,14 @@ class EventLogs:
                 async for index, entry in entries:
                     written += self._write(node, reading, reading.take(index, entry, self._target.event(entry)))
             written += self._write(node, reading, reading.ended())
+            written += self._tell_served(node)
             self._tell_end(node, reading)
         except TargetError as error:
             data = {"node": node, "events": reading.count}
             finding = Finding(t=self._journal.now(), code="event-log-unread", text=error.message[:500], data=data)
             self._journal.write(finding)
+        finally:
+            written += self._tell_served(node)
         if reading.count and not reading.matching:
             log = self._log(node, reading)
             log.count, log.last = reading.count, reading.last
@@ -162,7 +167,7 @@ class EventLogs:
         for index, matter, reports in new:
             log = self._log(node, reading)
             if isinstance(matter, ServedBy):
-                written += self._write_served(node, matter)
+                written += self._note_served(node, matter)
             elif not _is_flicker(log, matter):
                 t = self._journal.now()
                 record = EventSeen(
@@ -178,16 +183,23 @@ class EventLogs:
                 written += 1
         return written
 
-    def _write_served(self, node: str, served: ServedBy) -> bool:
-        """Once per request, whichever node's log told it first."""
+    def _note_served(self, node: str, served: ServedBy) -> int:
+        """Once per request, whichever node's log told it first; many to a record."""
         if served.response_id in self._served:
-            return False
+            return 0
         self._served[served.response_id] = None
         if len(self._served) > MAX_SERVED_KNOWN:
             self._served.popitem(last=False)
-        t = self._journal.now()
-        self._journal.write(Served(t=t, node=node, response_id=served.response_id, instance=served.instance))
-        return True
+        told = self._untold.setdefault(served.instance, [])
+        told.append(served.response_id)
+        return self._tell_served(node) if len(told) >= SERVED_AT_ONCE else 0
+
+    def _tell_served(self, node: str) -> int:
+        untold, self._untold = self._untold, {}
+        for instance, response_ids in untold.items():
+            t = self._journal.now()
+            self._journal.write(InstanceServed(t=t, node=node, instance=instance, response_ids=response_ids))
+        return len(untold)
 
 
 def digest(entry: bytes) -> str:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
 from rig.errors import TargetError
-from rig.journal.records import Served
+from rig.journal.records import InstanceServed
 from rig.journal.write import Journal
 from rig.nodes.ssh import Nodes
 from rig.observe.cluster_view import ClusterView
@@ -87,9 +87,10 @@ class Observer:
                 told = await self._target.served_by(self._urls[node], wanted)
             except TargetError:
                 continue  # that it does not answer is in the journal by its polls
-            for response_id, instance in told.items():
+            for instance in dict.fromkeys(told.values()):
+                response_ids = [response_id for response_id, its in told.items() if its == instance]
                 t = self._journal.now()
-                self._journal.write(Served(t=t, node=node, response_id=response_id, instance=instance))
+                self._journal.write(InstanceServed(t=t, node=node, instance=instance, response_ids=response_ids))
             found |= told
             wanted -= told.keys()
         return found

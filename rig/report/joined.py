@@ -17,7 +17,7 @@ Fate: TypeAlias = Literal["completed", "error", "lost", "void", "unfinished"]
 
 
 def fate_of(judged: Judged) -> Fate:
-    return "void" if judged.void else judged.attempt.outcome
+    return "void" if judged.void else judged.outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,12 @@ class Join:
         if not self._sinks:
             return
         windows: defaultdict[int, list[int]] = defaultdict(list)
-        for fault, positions in batch.windows:
-            for at in positions:
+        for fault, places in batch.windows:
+            for at in places.tolist():
                 windows[at].append(fault)
-        for at, judged in enumerate(batch):
-            self._tell(Joined(judged.attempt.start, judged.attempt.end, judged, tuple(windows.get(at, ()))))
+        for at in range(len(batch.attempts)):
+            start, end = batch.attempts.pair(at)
+            self._tell(Joined(start, end, batch.judged(at), tuple(windows.get(at, ()))))
 
     def unfinished(self, start: RequestStarted) -> None:
         self._tell(Joined(start))

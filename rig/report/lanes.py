@@ -7,10 +7,11 @@ node that claims to be master, else of the answering node with the longest event
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
+from rig.analysis.ticks import Health, Index, health_row, healths, index_of
 from rig.journal.records import AnyRecord, MasterSeen, NodeMemory, Own, Reachability, ViewChanged
 
 MAX_SPANS: Final = 5000
@@ -50,8 +51,7 @@ class Track:
         self.spans.append(Span(at_t, None, state))
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     t: float
     value: float
 
@@ -61,13 +61,25 @@ class Samples:
 
     def __init__(self, limit: int = MAX_SAMPLES) -> None:
         self._limit = limit
-        self.kept: list[Sample] = []
+        self._held: list[tuple[float, float]] = []  # when, what
+
+    @property
+    def kept(self) -> list[Sample]:
+        return [Sample(at_t, value) for at_t, value in self._held]
 
     def add(self, at_t: float, value: float) -> None:
-        self.kept.append(Sample(at_t, value))
-        if len(self.kept) >= self._limit:
-            pairs = zip(self.kept[::2], self.kept[1::2], strict=False)
-            self.kept = [max(pair, key=lambda sample: sample.value) for pair in pairs]
+        self.add_all([(at_t, value)])
+
+    def add_all(self, samples: Sequence[tuple[float, float]]) -> None:
+        """Of each, when and what."""
+        first = 0
+        while first < len(samples):
+            free = self._limit - len(self._held)
+            self._held += samples[first : first + free]
+            first += free
+            if len(self._held) >= self._limit:
+                pairs = zip(self._held[::2], self._held[1::2], strict=False)
+                self._held = [one if one[1] >= other[1] else other for one, other in pairs]
 
 
 @dataclass
@@ -96,10 +108,14 @@ class Controller:
     rss_bytes: Samples = field(default_factory=Samples)
     lag_s: Samples = field(default_factory=Samples)
 
-    def feed(self, record: Own) -> None:
-        self.cpu_percent.add(record.t, record.cpu_percent)
-        self.rss_bytes.add(record.t, record.rss_bytes)
-        self.lag_s.add(record.t, record.lag_max_s)
+    def take(self, rows: Health) -> None:
+        times: list[float] = rows["t"].tolist()
+        for samples, name in (
+            (self.cpu_percent, "cpu_percent"),
+            (self.rss_bytes, "rss_bytes"),
+            (self.lag_s, "lag_max_s"),
+        ):
+            samples.add_all(list(zip(times, rows[name].tolist(), strict=True)))
 
 
 class Lanes:
@@ -112,13 +128,12 @@ class Lanes:
         self._views = _Views()
 
     def feed(self, record: AnyRecord) -> None:
-        if isinstance(record, ViewChanged) and record.facet == "event_index":  # most of them by far
-            self._views.index(record)
-            return
         match record:
             case Own():
-                self.controller.feed(record)
-                return
+                self.health(healths([health_row(record)]))
+            case ViewChanged(facet="event_index"):
+                index = index_of(record)
+                self.indices([] if index is None else [index])
             case Reachability():
                 self._node(record.node).reach.set(record.t, "answers" if record.reachable else "silent")
             case MasterSeen():
@@ -135,6 +150,12 @@ class Lanes:
                 pass
         if self._views.feed(record):
             self._show(record.t)
+
+    def health(self, rows: Health) -> None:
+        self.controller.take(rows)
+
+    def indices(self, run: Sequence[Index]) -> None:
+        self._views.indices(run)
 
     def _node(self, name: str) -> NodeLane:
         return self.nodes.setdefault(name, NodeLane())
@@ -168,7 +189,7 @@ class _Views:
         self.node_ids: dict[str, str] = {}
         self._instances: dict[str, dict[str, Any]] = {}
         self._runners: dict[str, dict[str, Any]] = {}
-        self._index: dict[str, float] = {}
+        self._index: dict[str, int] = {}
         self._silent: set[str] = set()
         self._masters: set[str] = set()
 
@@ -190,9 +211,9 @@ class _Views:
                 return False
         return True
 
-    def index(self, record: ViewChanged) -> None:
-        if isinstance(record.value, int | float):
-            self._index[record.node] = float(record.value)
+    def indices(self, run: Sequence[Index]) -> None:
+        for node, _, _, value in run:
+            self._index[node] = value
 
     def states(self) -> dict[str, tuple[InstanceState, str]]:
         """State and model of every instance that an answering node lists."""
@@ -212,7 +233,7 @@ class _Views:
         claims = [node for node in answering if node in self._masters]
         if len(claims) == 1:
             return claims[0]
-        return max(answering, key=lambda node: (self._index.get(node, -1.0), node), default=None)
+        return max(answering, key=lambda node: (self._index.get(node, -1), node), default=None)
 
 
 def _state(instance: Mapping[str, Any], runners: Mapping[str, Any]) -> InstanceState:

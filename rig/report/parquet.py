@@ -150,7 +150,7 @@ def _request(joined: Joined) -> Row:
         row["started_t"] = start.t
     row["outcome"] = joined.fate
     if judged is not None:
-        row |= {"own": judged.own, "exposed": bool(judged.faults), "fault": judged.fault}
+        row |= {"own": judged.own, "exposed": judged.exposed, "fault": judged.fault}
     if joined.windows:
         row["windows"] = ",".join(map(str, joined.windows))
     return row

@@ -7,31 +7,31 @@ never leave anything out: their bins become wider instead.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.analysis.counts import column
-from rig.analysis.settled import Judged, Settled
-from rig.journal.records import RequestEnded, RequestStarted
-from rig.report.joined import Fate, fate_of
+from rig.analysis.attempts import HOWS, NOBODY, OUTCOMES, Attempts, Floats, Places
+from rig.analysis.settled import OWNS, Settled
+from rig.journal.records import RequestStarted
+from rig.report.joined import Fate
 
 MAX_COMPLETED: Final = 40_000
 MAX_FAILED: Final = 20_000
 MAX_BINS: Final = 4096
 FIRST_BIN_S: Final = 0.25
-FATES: Final[tuple[Fate, ...]] = ("completed", "error", "lost", "void", "unfinished")
+FATES: Final[tuple[Fate, ...]] = (*OUTCOMES, "void", "unfinished")
+_VOID: Final = FATES.index("void")
 COLUMNS: Final = ("started", *FATES, "tokens")
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """A request of the load. Times on the run's clock, durations in seconds from when it was due, as in the tables (in
-    a closed loop that is when it was sent); `duration_s` of one that is unfinished
-    is as long as the journal saw it."""
+    a closed loop that is when it was sent); `duration_s` of one that is unfinished is as long as the journal saw it."""
 
     id: str
     model: str
@@ -55,16 +55,17 @@ class Thinned:
         self.seen = 0
         self.kept: list[Point] = []
 
-    def add(self, count: int, point: Callable[[int], Point]) -> None:
-        """`count` more; `point` gives the one at a position among them, and is asked only for those that are kept."""
+    def add(self, count: int, points: Callable[[range], Sequence[Point]]) -> None:
+        """`count` more; `points` gives those at some positions among them, and is asked only for what is kept."""
         first, self.seen = self.seen, self.seen + count
         at = -(-first // self._stride) * self._stride
         while at < self.seen:
-            self.kept.append(point(at - first))
+            some = range(at, min(self.seen, at + (self._limit - len(self.kept)) * self._stride), self._stride)
+            self.kept += points(range(at - first, some.stop - first, self._stride))
             if len(self.kept) >= self._limit:
                 del self.kept[1::2]
                 self._stride *= 2
-            at = (at // self._stride + 1) * self._stride
+            at = (some[-1] // self._stride + 1) * self._stride
 
 
 class Bins:
@@ -103,6 +104,17 @@ class Bins:
             low, high = max(from_t, index * self.width_s), min(to_t, (index + 1) * self.width_s)
             values[index] += max(high - low, 0.0) * per_s
 
+    def spread_all(self, name: str, from_t: Floats, to_t: Floats, amounts: Floats) -> None:
+        """The same of many. Most lie within one bin."""
+        if not len(from_t):
+            return
+        to_t = np.maximum(to_t, from_t)
+        self._index(float(to_t.max()))
+        within = (np.maximum(from_t, 0.0) / self.width_s).astype(np.int64) == (to_t / self.width_s).astype(np.int64)
+        self.add_all(name, from_t[within], amounts[within])
+        for at in np.flatnonzero(~within).tolist():
+            self.spread(name, float(from_t[at]), float(to_t[at]), float(amounts[at]))
+
     def _index(self, at_t: float) -> int:
         held_t = max(at_t, 0.0)
         while held_t >= self.width_s * self._limit:
@@ -139,57 +151,71 @@ class Requests:
         return sorted([*self.completed.kept, *self.failed.kept], key=lambda point: (point.due_t, point.id))
 
     def settled(self, batch: Settled) -> None:
-        load = [at for at, attempt in enumerate(batch.attempts) if attempt.start.source == "load"]
-        fates: dict[Fate, list[int]] = {}
-        for at in load:
-            special = batch.special.get(at)
-            fate = "completed" if special is None else fate_of(special)
-            fates.setdefault(fate, []).append(at)
-        failed = sorted(at for fate, places in fates.items() if fate != "completed" for at in places)
         attempts = batch.attempts
-        completed = fates.get("completed", [])
-        self.completed.add(len(completed), lambda position: _point(batch.judged(completed[position])))
-        self.failed.add(len(failed), lambda position: _point(batch.judged(failed[position])))
-        self.bins.add_all("started", column([attempts[at].started_t for at in load]))
-        for fate, places in fates.items():
-            self.bins.add_all(fate, column([attempts[at].ended_t for at in places]))
-        self._tokens([attempts[at].end for at in load])
+        if not attempts.loaded.any():  # probes: a batch is of one source
+            return
+        good, ended_t = attempts.ok & ~batch.void, attempts.ended_t
+        for thinned, which in ((self.completed, good), (self.failed, ~good)):
+            places = np.flatnonzero(which)
+            thinned.add(len(places), lambda asked, places=places: _points(batch, places[asked]))
+        self.bins.add_all("started", attempts.started_t)
+        fates = np.where(batch.void, _VOID, attempts.rows["outcome"])
+        codes: list[int] = np.unique(fates).tolist()
+        for code in codes:
+            self.bins.add_all(FATES[code], ended_t[fates == code])
+        self._tokens(attempts)
 
     def unfinished(self, start: RequestStarted, end_t: float) -> None:
         if start.source != "load":
             return
-        self.failed.add(1, lambda _: _unfinished(start, end_t))
+        self.failed.add(1, lambda _: [_unfinished(start, end_t)])
         self.bins.add("started", start.t)
         self.bins.add("unfinished", start.t)
 
-    def _tokens(self, ends: Sequence[RequestEnded]) -> None:
+    def _tokens(self, attempts: Attempts) -> None:
         """Tokens are taken to have come evenly between the first and the last; at the end where that is not known."""
-        counts = column([end.usage_tokens or end.tokens for end in ends])
-        last_t = column([end.ended_t if end.last_token_t is None else end.last_token_t for end in ends])
-        first_t = column([end.first_token_t for end in ends])  # NaN: not known
-        unknown = np.isnan(first_t) | np.array([end.last_token_t is None for end in ends], dtype=np.bool_)
-        ended_t = column([end.ended_t for end in ends])
-        self.bins.add_all("tokens", ended_t[unknown], counts[unknown])
-        for at in np.flatnonzero(~unknown & (counts > 0)).tolist():
-            self.bins.spread("tokens", float(first_t[at]), float(last_t[at]), float(counts[at]))
+        counts = attempts.tokens.astype(np.float64)
+        first_t, last_t = attempts.floats("first_token_t"), attempts.floats("last_token_t")
+        unknown = np.isnan(first_t) | np.isnan(last_t)
+        self.bins.add_all("tokens", attempts.ended_t[unknown], counts[unknown])
+        spread = ~unknown & (counts > 0)
+        self.bins.spread_all("tokens", first_t[spread], last_t[spread], counts[spread])
 
 
-def _point(judged: Judged) -> Point:
-    attempt, end = judged.attempt, judged.attempt.end
-    due_t, first_t = attempt.planned_t, end.first_token_t
-    return Point(
-        id=attempt.id,
-        model=attempt.model,
-        entry=attempt.entry,
-        due_t=due_t,
-        duration_s=max(end.ended_t - due_t, 0.0),
-        ttft_s=None if first_t is None or not attempt.streamed else first_t - due_t,
-        fate=fate_of(judged),
-        how=end.how or "",
-        own=judged.own or "",
-        fault=judged.fault,
-        streamed=attempt.streamed,
+def _points(batch: Settled, places: Places) -> list[Point]:
+    attempts = batch.attempts
+    rows, void = attempts.where(places), batch.void[places]
+    fault = np.where(void, NOBODY, rows.fault)
+    streamed, due_t = rows.streamed, rows.floats("planned_t")
+    ways: list[int] = rows.way.tolist()
+    columns = zip(
+        places.tolist(),
+        [attempts.ways[way] for way in ways],
+        due_t.tolist(),
+        np.maximum(rows.ended_t - due_t, 0.0).tolist(),
+        np.where(streamed, rows.floats("first_token_t") - due_t, np.nan).tolist(),
+        np.where(void, _VOID, rows.rows["outcome"]).tolist(),
+        rows.how.tolist(),
+        batch.own[places].tolist(),
+        fault.tolist(),
+        strict=True,
     )
+    return [
+        Point(
+            id=attempts.id(place),
+            model=way.model,
+            entry=way.entry,
+            due_t=at_t,
+            duration_s=duration_s,
+            ttft_s=None if math.isnan(ttft_s) else ttft_s,
+            fate=FATES[fate],
+            how=HOWS[how] or "",
+            own=OWNS[own] or "",
+            fault=None if number == NOBODY else number,
+            streamed=way.streamed,
+        )
+        for place, way, at_t, duration_s, ttft_s, fate, how, own, number in columns
+    ]
 
 
 def _unfinished(start: RequestStarted, end_t: float) -> Point:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rig.analysis.analyse import Analysis, analyse
+from rig.analysis.analyse import Analysis, analyse_batches
+from rig.analysis.batches import Batch, batches
+from rig.analysis.reading import reading
 from rig.analysis.settled import Settled
 from rig.journal.read import Run
 from rig.journal.records import AnyRecord, RequestStarted
@@ -38,14 +40,19 @@ class _Gathering:
 
 def gather(info: RunInfo, records: Iterable[AnyRecord], *sinks: Sink) -> tuple[Analysis, Series]:
     """Analyse the records and gather the series from them, once from front to back. Further sinks get every request."""
-    nodes = info.inventory.get("nodes")
-    series = Series(lanes=Lanes(tuple(str(name) for name in nodes) if isinstance(nodes, dict) else ()))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # any JSON
-    gathering = _Gathering(series.requests, Join(*sinks))
-    return analyse(info, records, listener=gathering, beside=series.lanes.feed), series
+    return _gather(info, batches(records, keep=bool(sinks)), sinks)
 
 
 def gather_run(run: Run, *sinks: Sink) -> tuple[Analysis, Series]:
     """The run in a folder. Raises JournalError when its files cannot be read."""
-    analysis, series = gather(run.info, run.records(), *sinks)
+    with reading(run, keep=bool(sinks)) as found:
+        analysis, series = _gather(run.info, found, sinks)
     analysis.notes = run.notes
     return analysis, series
+
+
+def _gather(info: RunInfo, found: Iterable[Batch], sinks: Sequence[Sink]) -> tuple[Analysis, Series]:
+    nodes = info.inventory.get("nodes")
+    series = Series(lanes=Lanes(tuple(str(name) for name in nodes) if isinstance(nodes, dict) else ()))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # any JSON
+    gathering = _Gathering(series.requests, Join(*sinks))
+    return analyse_batches(info, found, listener=gathering, beside=series.lanes), series

@@ -16,6 +16,7 @@ from rig.journal.records import (
     EventSeen,
     FaultChanged,
     Finding,
+    InstanceServed,
     LogLine,
     MasterSeen,
     PhaseStarted,
@@ -219,6 +220,9 @@ def _say(record: AnyRecord) -> Iterator[Line]:  # noqa: PLR0912 (one case a kind
             yield Line(record.t, "finding", f"{record.code}: {record.text}")
         case ActivityDied():
             yield Line(record.t, "died", f"{record.activity}: {record.detail}")
+        case InstanceServed():
+            for response_id in record.response_ids:
+                yield Line(record.t, "served", f"{response_id} by instance {record.instance}")
         case Served():
             yield Line(record.t, "served", f"{record.response_id} by instance {record.instance}")
         case _:

@@ -16,18 +16,19 @@ from rig.journal.records import (
     FaultKind,
     FaultState,
     Gaps,
+    InstanceServed,
     MasterSeen,
     Own,
     PhaseStarted,
     RequestEnded,
     RequestStarted,
     RunEnded,
-    Served,
     ViewChanged,
 )
 from rig.journal.run import PlannedFault, RunInfo, write_run
 from rig.journal.write import ROTATE_BYTES, journal_name
 from rig.load.sketch import GapSketch
+from rig.observe.events import SERVED_AT_ONCE
 
 NODES: Final[tuple[str, ...]] = ("node-1", "node-2", "node-3")
 MODELS: Final[tuple[str, ...]] = ("lab/tiny-a", "lab/tiny-b")
@@ -112,7 +113,10 @@ def records_of(shape: Shape) -> list[AnyRecord]:
     ]
     records += _masters(faults)
     records += _fault_records(faults)
-    records += _requests(shape, faults, rng)
+    requests = list(_requests(shape, faults, rng))
+    records += requests
+    if shape.served:
+        records += _served(shape, faults, requests)
     records += _views(shape, faults, rng)
     for second in range(1, int(shape.duration_s)):
         records.append(_own(float(second), rng))
@@ -128,8 +132,10 @@ def moved(record: AnyRecord, cycle: int, span_s: float, faults: int) -> AnyRecor
     changes: dict[str, Any] = {"t": record.t + on_s}
     if isinstance(record, RequestStarted | RequestEnded):
         changes["id"] = f"{record.id}.{cycle}"
-    if isinstance(record, RequestEnded | Served) and record.response_id is not None:
+    if isinstance(record, RequestEnded) and record.response_id is not None:
         changes["response_id"] = f"{record.response_id}.{cycle}"
+    if isinstance(record, InstanceServed):
+        changes["response_ids"] = [f"{response_id}.{cycle}" for response_id in record.response_ids]
     if isinstance(record, FaultChanged):
         changes["fault"] = record.fault + cycle * faults
     for name in record.__struct_fields__:
@@ -237,10 +243,22 @@ def _requests(shape: Shape, faults: list[_Fault], rng: random.Random) -> Iterato
             prompt_tokens=64,
             max_tokens=16,
         )
-        end = _end(shape, faults, rng, number, source, model, entry, sent_t)
-        yield end
-        if shape.served and end.response_id is not None:
-            yield Served(t=end.t + 1.0, node=entry, response_id=end.response_id, instance="instance-0")
+        yield _end(shape, faults, rng, number, source, model, entry, sent_t)
+
+
+def _served(shape: Shape, faults: list[_Fault], requests: list[AnyRecord]) -> Iterator[InstanceServed]:
+    """The event log is read when a fault is over, and at the end: what ended since the last reading is told."""
+    ends = sorted((r.t, r.response_id) for r in requests if isinstance(r, RequestEnded) and r.response_id is not None)
+    untold = iter(ends)
+    ended = next(untold, None)
+    for read_t in sorted([*(fault.back_t + 16.0 for fault in faults), shape.duration_s]):
+        found: list[str] = []
+        while ended is not None and ended[0] <= read_t:
+            found.append(ended[1])
+            ended = next(untold, None)
+        for first in range(0, len(found), SERVED_AT_ONCE):
+            some = found[first : first + SERVED_AT_ONCE]
+            yield InstanceServed(t=read_t, node=NODES[0], instance="instance-0", response_ids=some)
 
 
 def _end(

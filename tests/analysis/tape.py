@@ -6,10 +6,12 @@ import itertools
 from typing import Any, Literal
 
 from rig.analysis.analyse import Analysis, analyse
-from rig.analysis.attempts import Attempt
+from rig.analysis.attempts import Attempts
+from rig.analysis.batches import Batcher
 from rig.analysis.decision import Recovery
 from rig.analysis.keeper.eventlog import MAX_ENTRIES
 from rig.analysis.keeper.tape import KeeperTape
+from rig.analysis.pairing import Pairing
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.settings import settings_of
 from rig.analysis.settled import Settled
@@ -20,13 +22,13 @@ from rig.journal.records import (
     FaultKind,
     FaultState,
     How,
+    InstanceServed,
     Own,
     PhaseStarted,
     Reachability,
     RequestEnded,
     RequestStarted,
     RunEnded,
-    Served,
     Unwedged,
     ViewChanged,
 )
@@ -80,10 +82,11 @@ class Tape:
     def add(self, *records: AnyRecord) -> None:
         self._records += records
 
-    def attempts(self) -> list[Attempt]:
+    def attempts(self) -> Attempts:
         """What ended, in the order of the ends."""
-        tracker = RecoveryTracker(settings_of(self.info))
-        return [attempt for record in self.records() if (attempt := tracker.feed(record)) is not None]
+        batcher, pairing = Batcher(), Pairing()
+        batcher.feed(self.records())
+        return pairing.join(batcher.cut())
 
     def analyse(self) -> Analysis:
         return analyse(self.info, self.records())
@@ -235,7 +238,7 @@ class Tape:
         self.add(Reachability(t=t, node=node, since_t=t - 0.5, reachable=reachable))
 
     def served(self, t: float, response_id: str, instance: str) -> None:
-        self.add(Served(t=t, node="node-2", response_id=response_id, instance=instance))
+        self.add(InstanceServed(t=t, node="node-2", instance=instance, response_ids=[response_id]))
 
     def unwedged(self, fault: int, node: str, started_t: float, ended_t: float) -> None:
         self.add(Unwedged(t=ended_t, fault=fault, node=node, started_t=started_t, ended_t=ended_t, ok=True))

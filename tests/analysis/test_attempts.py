@@ -4,41 +4,57 @@ from __future__ import annotations
 
 from typing import Any
 
-from rig.analysis.attempts import Attempt
-from tests.analysis.tape import Tape
+from rig.analysis.attempts import Recent, Together
+from tests.analysis.tape import A, B, Tape
 
 
-def attempt(tape: Tape) -> Attempt:
-    return tape.attempts()[0]
+def failed(tape: Tape) -> tuple[float, bool]:
+    """Of the first: when it failed, and whether a deadline of the rig's ended it."""
+    attempts = tape.attempts()
+    return float(attempts.failed_t[0]), bool(attempts.by_deadline[0])
 
 
 def test_a_loss_by_the_rigs_deadline_failed_when_progress_stopped_and_others_when_they_ended() -> None:
     tape = Tape()
     tape.lost(1, 121, "hung", last_progress_t=20)
-    assert (attempt(tape).failed_t, attempt(tape).by_deadline) == (20, True)
+    assert failed(tape) == (20, True)
     tape = Tape()
     tape.lost(1, 121, "overdue")
-    assert (attempt(tape).failed_t, attempt(tape).by_deadline) == (1, True)
+    assert failed(tape) == (1, True)
     tape = Tape()
     tape.lost(1, 121, "truncated", last_progress_t=20)
-    assert (attempt(tape).failed_t, attempt(tape).by_deadline) == (121, False)
+    assert failed(tape) == (121, False)
 
 
 def test_an_error_failed_when_it_ended_whoever_gave_up() -> None:
     tape = Tape()
     tape.error(1, 31, connected_t=None, evidence="no connection: ConnectTimeout")
-    assert (attempt(tape).failed_t, attempt(tape).by_deadline) == (31, True)
+    assert failed(tape) == (31, True)
     others: list[dict[str, Any]] = [{"connected_t": None, "evidence": "refused"}, {"evidence": "timeout"}]
     for more in others:
         tape = Tape()
         tape.error(1, 31, **more)
-        assert (attempt(tape).failed_t, attempt(tape).by_deadline) == (31, False)
+        assert failed(tape) == (31, False)
 
 
-def test_only_a_failure_has_evidence() -> None:
+def test_what_was_lost_keeps_its_evidence() -> None:
     tape = Tape()
     tape.ok(1, 2, evidence="200")
-    assert attempt(tape).evidence == ""
-    tape = Tape()
-    tape.error(1, 2)
-    assert attempt(tape).evidence == "HTTP status 404"
+    tape.lost(1, 3, "empty", evidence="nothing came")
+    attempts = tape.attempts()
+    assert [attempts.evidence(place) for place in range(2)] == ["", "nothing came"]
+
+
+def test_what_is_attributed_is_so_in_every_table_that_has_it() -> None:
+    tape = Tape((A, B))
+    for model in (A, B, A):
+        tape.error(1, 2, model)
+    attempts = tape.attempts()
+    parts = [attempts.part(slice(0, 1)), attempts.part(slice(1, 3))]
+    together = Together(parts)
+    first = Recent(together, A)
+    first.mark(first.rows.ended_t < 3, 7)
+    assert Recent(together, A).rows.fault.tolist() == [7, 7]
+    assert Recent(together, B).rows.fault.tolist() == [-1]
+    assert attempts.fault.tolist() == [7, -1, 7]
+    assert [first.response_id(at) for at in range(2)] == [attempts.response_id(0), attempts.response_id(2)]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rig.analysis.attempts import ROW, Rows, Ways, row_of
 from rig.analysis.counts import Counts, Latencies, Objectives, Timed, with_infinite
 from rig.journal.records import Gaps, RequestEnded
 from rig.load.sketch import GapSketch, LogSketch
@@ -29,8 +30,14 @@ def gaps(*lengths_s: float) -> Gaps:
 
 def latencies(*ends: RequestEnded, streamed: bool = True, objectives: Objectives | None = None) -> Latencies:
     found = Latencies()
-    found.add(Timed(ends, streamed=streamed), [10.0] * len(ends), objectives or Objectives())
+    found.add(timed(*ends, streamed=streamed), np.full(len(ends), 10.0), objectives or Objectives())
     return found
+
+
+def timed(*ends: RequestEnded, streamed: bool = True) -> Timed:
+    rows = np.array([row_of(0, None, end) for end in ends], dtype=ROW)
+    sketches = [(int(bucket), count) for end in ends for bucket, count in end.gaps.sketch.items()]
+    return Timed(Rows(rows, Ways()), np.array(sketches, dtype=np.int32).reshape(-1, 2), streamed=streamed)
 
 
 def p50(sketch: LogSketch) -> float | None:
@@ -111,9 +118,9 @@ def test_objectives(objectives: Objectives, met: bool) -> None:  # noqa: FBT001
 
 def test_each_of_a_batch_has_its_own_beginning_and_its_own_times() -> None:
     ends = [ended(), ended(outcome="error"), ended(tokens=1), ended(first_token_t=12.25, last_token_t=None)]
-    from_t = [10.0, 0.0, 10.25, 12.0]
+    from_t = np.array([10.0, 0.0, 10.25, 12.0])
     found = Latencies()
-    found.add(Timed(ends, streamed=True), from_t, Objectives(ttft_s=0.3, e2el_s=2.8))
+    found.add(timed(*ends), from_t, Objectives(ttft_s=0.3, e2el_s=2.8))
     assert [sketch.counts for sketch in (found.ttft, found.itl, found.e2el)] == [
         held_of(0.5, 0.25, 0.25),
         held_of(0.5),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import NamedTuple
 
 import msgspec
 import pytest
 
-from rig.analysis import counting
 from rig.analysis.analyse import Analysis, analyse
-from rig.analysis.attempts import Attempt
 from rig.analysis.settled import Settled
 from rig.analysis.verdict import verdict_of
 from rig.journal.records import RequestStarted
@@ -19,18 +18,33 @@ from tests.analysis.generate import Shape, info_of, records_of
 from tests.analysis.tape import A, B, Tape
 
 
+class Ended(NamedTuple):
+    id: str
+    model: str
+    started_t: float
+    ended_t: float
+    ok: bool
+    void: bool
+
+
 class Windows:
     """What the load was said to have been in, by request."""
 
     def __init__(self) -> None:
         self.faults: defaultdict[str, list[int]] = defaultdict(list)
-        self.attempts: list[tuple[Attempt, bool]] = []
+        self.ended: list[Ended] = []
 
     def settled(self, batch: Settled) -> None:
-        self.attempts += [(judged.attempt, judged.void) for judged in batch if judged.attempt.source == "load"]
-        for fault, positions in batch.windows:
-            for at in positions:
-                self.faults[batch.attempts[at].id].append(fault)
+        attempts = batch.attempts
+        codes: list[int] = attempts.way.tolist()
+        for at, code in enumerate(codes):
+            way, void = attempts.ways[code], bool(batch.void[at])
+            if way.source == "load":
+                times = float(attempts.started_t[at]), float(attempts.ended_t[at])
+                self.ended.append(Ended(attempts.id(at), way.model, *times, bool(attempts.ok[at]), void))
+        for fault, places in batch.windows:
+            for at in places.tolist():
+                self.faults[attempts.id(at)].append(fault)
 
     def unfinished(self, start: RequestStarted, end_t: float) -> None:
         """Has no end to be in a window with."""
@@ -131,8 +145,8 @@ def test_what_had_no_effect_has_no_window() -> None:
 def test_in_many_batches_it_is_what_comparing_every_request_with_every_recovery_gives(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (counting, __import__("rig.analysis.analyse", fromlist=["AT_ONCE"])):
-        monkeypatch.setattr(module, "AT_ONCE", 97)
+    monkeypatch.setattr("rig.analysis.analyse.AT_ONCE", 97)
+    monkeypatch.setattr("rig.analysis.batches.RECORDS", 173)
     shape = Shape(seed=seed, faults=9, requests=2500, duration_s=900.0, lost_share=0.2)
     windows = Windows()
     analysis = analyse(info_of(shape), records_of(shape), listener=windows)
@@ -144,11 +158,11 @@ def test_in_many_batches_it_is_what_comparing_every_request_with_every_recovery_
         end_t = recovery.until_t if sustained_s is None else recovery.strike_t + sustained_s
         if recovery.recovery_class == "unaffected" and recovery.heal_t is not None:
             end_t = recovery.heal_t
-        for attempt, void in windows.attempts:
-            if attempt.model == recovery.model and attempt.started_t <= end_t and attempt.ended_t >= recovery.strike_t:
-                wanted[attempt.id].append(recovery.fault)
-                if not void:
-                    (good if attempt.ok else failed)[recovery.fault_kind].add(attempt.id)
+        for one in windows.ended:
+            if one.model == recovery.model and one.started_t <= end_t and one.ended_t >= recovery.strike_t:
+                wanted[one.id].append(recovery.fault)
+                if not one.void:
+                    (good if one.ok else failed)[recovery.fault_kind].add(one.id)
     assert len(wanted) > 50
     assert {name: sorted(faults) for name, faults in windows.faults.items()} == {
         name: sorted(faults) for name, faults in wanted.items()

@@ -2,9 +2,50 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
 import pytest
 
-from rig.analysis.outage import Trial, outage, resolution, serves, silence
+from rig.analysis import outage as rule
+from rig.analysis.outage import Outage, Success, Trials
+
+
+class Trial(NamedTuple):
+    started_t: float
+    ended_t: float
+    failed_t: float | None = None
+    counts: bool = True
+
+    @property
+    def success(self) -> Success:
+        return Success(self.started_t, self.ended_t)
+
+
+def table(trials: list[Trial]) -> Trials:
+    started_t, ended_t, failed_t, counts = zip(*trials, strict=True) if trials else ((), (), (), ())
+    return Trials(
+        np.array(started_t, dtype=np.float64),
+        np.array(ended_t, dtype=np.float64),
+        np.array(failed_t, dtype=np.float64),
+        np.array(counts, dtype=np.bool_),
+    )
+
+
+def outage(trials: list[Trial], **given: float) -> Outage:
+    return rule.outage(table(trials), **given)
+
+
+def serves(trials: list[Trial], **given: float) -> bool:
+    return rule.serves(table(trials), **given)
+
+
+def silence(trials: list[Trial], from_t: float, to_t: float) -> float:
+    return rule.silence(table(trials).ended_t, from_t, to_t)
+
+
+def resolution(trials: list[Trial], from_t: float, to_t: float) -> float:
+    return rule.resolution(table(trials), from_t, to_t)
 
 
 def ok(start_t: float, end_t: float) -> Trial:
@@ -22,8 +63,8 @@ def steady(from_t: float, to_t: float) -> list[Trial]:
 def test_serves_again_after_errors() -> None:
     trials = [bad(101, 101.1), bad(110, 110.1), *steady(120, 200)]
     found = outage(trials, strike_t=100, heal_t=105, until_t=200, quiet_s=15)
-    assert found.served is trials[2]
-    assert found.sustained is trials[2]
+    assert found.served == trials[2].success
+    assert found.sustained == trials[2].success
     assert (found.failures, found.late_failures, found.quiet) == (2, 0, False)
     assert found.silence_s == pytest.approx(20.2)
     assert found.resolution_s == pytest.approx(10.0)
@@ -32,7 +73,7 @@ def test_serves_again_after_errors() -> None:
 def test_a_success_that_was_sent_before_the_heal_is_none() -> None:
     trials = [bad(101, 101.1), ok(104, 106), *steady(120, 200)]
     found = outage(trials, strike_t=100, heal_t=105, until_t=200, quiet_s=15)
-    assert found.served is trials[2]
+    assert found.served == trials[2].success
 
 
 def test_what_serves_for_good_before_the_heal_is_restored_by_then() -> None:
@@ -41,13 +82,13 @@ def test_what_serves_for_good_before_the_heal_is_restored_by_then() -> None:
     assert found.restored_t == 103
     assert found.served is not None
     assert found.served.started_t == 120
-    assert found.sustained is found.served
+    assert found.sustained == found.served
 
 
 def test_everybody_is_reset_three_seconds_after_the_first_success() -> None:
     trials = [bad(101, 101.1), ok(110, 110.2), ok(111, 111.2), bad(110.5, 113.2), bad(113, 113.3), *steady(125, 200)]
     found = outage(trials, strike_t=100, heal_t=105, until_t=200, quiet_s=15)
-    assert found.served is trials[1]
+    assert found.served == trials[1].success
     assert found.sustained is not None
     assert found.sustained.started_t == 125
 
@@ -70,13 +111,13 @@ def test_nothing_is_sustained_where_nothing_more_was_asked() -> None:
 
 def test_a_success_that_is_not_followed_up_in_time_proves_nothing() -> None:
     trials = [bad(101, 101.1), ok(110, 110.2), ok(150, 150.2), ok(151, 151.2)]
-    assert outage(trials, strike_t=100, heal_t=105, until_t=200, quiet_s=15).sustained is trials[2]
+    assert outage(trials, strike_t=100, heal_t=105, until_t=200, quiet_s=15).sustained == trials[2].success
 
 
 def test_nothing_is_sustained_before_it_was_watched_long_enough() -> None:
     trials = [bad(101, 101.1), *steady(110, 124)]
     assert outage(trials, strike_t=100, heal_t=105, until_t=125, quiet_s=15).sustained is None
-    assert outage(trials, strike_t=100, heal_t=105, until_t=125.3, quiet_s=15).sustained is trials[1]
+    assert outage(trials, strike_t=100, heal_t=105, until_t=125.3, quiet_s=15).sustained == trials[1].success
 
 
 def test_quiet_takes_a_success_after_the_heal() -> None:

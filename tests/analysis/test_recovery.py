@@ -692,4 +692,4 @@ def test_memory_of_the_tracker_does_not_grow_with_the_run() -> None:
     tape = Tape()
     tape.steady(0, 9000, step_s=1.0)
     tracker = tape.tracker(9000)
-    assert sum(len(attempts) for attempts in tracker._attempts.values()) < 2100  # pyright: ignore[reportPrivateUsage]  # what is bounded is inside
+    assert sum(len(part) for part in tracker._parts) < 2100  # pyright: ignore[reportPrivateUsage]  # what is bounded is inside

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rig.analysis.analyse import analyse
-from rig.analysis.counting import AT_ONCE, RequestCounter
+from rig.analysis.analyse import AT_ONCE, analyse
+from rig.analysis.counting import RequestCounter
 from rig.analysis.counts import Counts, Objectives
 from rig.analysis.faults import strike_of
 from rig.analysis.recovery import RecoveryTracker
@@ -191,37 +191,34 @@ def test_ends_without_a_start_and_repeated_starts_are_noticed() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_counted_by_its_times_alone_met_nothing(seed: int) -> None:
-    """Each that is not judged by itself is compared with what judging it would have found."""
-    tape = _random_tape(random.Random(seed))
-    tracker, heard = RecoveryTracker(settings_of(tape.info)), Heard()
-    counter = RequestCounter("load", tracker.context, heard)
+def test_each_is_judged_as_if_it_were_the_only_one(seed: int) -> None:
+    """What whole columns say is compared with what a look at each request and each fault finds."""
+    tape, heard = _random_tape(random.Random(seed)), Heard()
+    tracker = RecoveryTracker(settings_of(tape.info))
     for record in tape.records():
-        attempt = tracker.feed(record)
-        if attempt is not None and attempt.source == "load":
-            counter.ended(attempt)
+        tracker.feed(record)
     tracker.finish()
+    context, counter = tracker.context, RequestCounter("load", tracker.context, heard)
+    counter.ended(tape.attempts())
     counter.settle(math.inf, tracker.recoveries, None)
-    context = tracker.context
     for batch in heard.batches:
-        for at, attempt in enumerate(batch.attempts):
-            own = "node" if context.windows.own_node(attempt) else None
-            own = own or ("rejoining" if context.windows.rejoining(attempt) else None)
+        for at in range(len(batch.attempts)):
+            alone = batch.attempts.part(slice(at, at + 1))
+            start, end = float(alone.started_t[0]), float(alone.ended_t[0])
+            own = "node" if context.windows.own_node(alone)[0] else None
+            own = own or ("rejoining" if context.windows.rejoining(alone)[0] else None)
             in_flight = {
-                fault.number
-                for fault in context.faults.struck
-                if fault.effective and attempt.started_t <= strike_of(fault) <= attempt.ended_t
+                fault.number for fault in context.faults.struck if fault.effective and start <= strike_of(fault) <= end
             }
             outages = {
                 recovery.fault
                 for recovery in tracker.recoveries
                 if recovery.affected
-                and recovery.model == attempt.model
-                and recovery.strike_t <= attempt.started_t <= recovery.strike_t + recovery.outage_s
+                and alone.of_model(recovery.model)[0]
+                and recovery.strike_t <= start <= recovery.strike_t + recovery.outage_s
             }
-            judged = batch.judged(at)
-            assert (judged.own, judged.faults) == (own, in_flight | outages)
-            assert attempt.ok or at in batch.special
+            judged, met = batch.judged(at), {number for number, which in batch.met.items() if which[at]}
+            assert (judged.own, judged.exposed, met) == (own, bool(in_flight | outages), in_flight | outages)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -370,15 +367,15 @@ def test_how_each_request_was_counted_is_told() -> None:
     tape.end(300)
     heard = Heard()
     analyse(tape.info, tape.records(), listener=heard)
-    judged = {one.attempt.id: one for batch in heard.batches for one in batch}
+    judged = {batch.attempts.id(at): batch.judged(at) for batch in heard.batches for at in range(len(batch.attempts))}
     assert {
-        name: (judged[name].own, judged[name].void, set(judged[name].faults), judged[name].fault)
+        name: (judged[name].own, judged[name].void, judged[name].exposed, judged[name].fault)
         for name in (own, void, other, good)
     } == {
-        own: ("node", False, {0}, 0),
-        void: (None, True, {0}, None),
-        other: (None, False, {0}, 0),
-        good: (None, False, {0}, None),  # its end ended the outage
+        own: ("node", False, True, 0),
+        void: (None, True, True, None),
+        other: (None, False, True, 0),
+        good: (None, False, True, None),  # its end ended the outage
     }
     counts = analyse(tape.info, tape.records()).requests.by_fault[0]
     assert (counts.exposed, counts.error, counts.lost, counts.lost_own_node) == (4, 1, 1, 1)

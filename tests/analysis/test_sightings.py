@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rig.analysis.sightings import MAX_SERVED, Sightings, hosts
-from rig.journal.records import AnyRecord, MasterSeen, Served, ViewChanged
+from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
 
 
 def seen(*records: AnyRecord) -> Sightings:
@@ -68,7 +68,8 @@ def test_the_master_is_who_alone_claims_to_be() -> None:
 
 
 def test_which_instance_served_the_latest_requests() -> None:
-    found = seen(*(Served(t=1, node="a", response_id=f"{n}", instance="i") for n in range(MAX_SERVED + 1)))
+    found = seen()
+    found.serve([("i", [f"{n}"]) for n in range(MAX_SERVED + 1)])
     assert (len(found.served), "0" in found.served, "1" in found.served) == (MAX_SERVED, False, True)
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from rig.journal.records import EventSeen, Finding, Served
+from rig.journal.records import EventSeen, Finding, InstanceServed
 from rig.observe import exo_events
-from rig.observe.events import EventLogs, KnownLog, LogReading, digest
+from rig.observe.events import SERVED_AT_ONCE, EventLogs, KnownLog, LogReading, digest
 from rig.observe.exo import Exo
 from rig.observe.target import Reported, ServedBy, TargetEvent
 from tests.observe.api import DATA, Api
@@ -97,8 +97,8 @@ async def test_nodes_that_follow_the_same_log_share_its_session(api: Api, logs: 
     a, b = _seen(written)
     assert (a[0], b[0]) == ("a", "b")
     assert a[1] == b[1]
-    served = [record for record in written.records if isinstance(record, Served)]
-    assert [(record.response_id, record.instance) for record in served] == [("c2", "i1")]
+    served = [record for record in written.records if isinstance(record, InstanceServed)]
+    assert [(record.response_ids, record.instance) for record in served] == [(["c2"], "i1")]
 
 
 @pytest.mark.parametrize(
@@ -124,6 +124,27 @@ async def test_a_log_that_began_anew_is_another_session(
     await logs.read("a", api.url)
     assert _seen(written)[-1][3] == "i20"
     assert len({session for _, session, _, _ in _seen(written)}) == 2
+
+
+async def test_who_served_what_is_told_by_the_hundred_and_once(api: Api, logs: EventLogs, written: Written) -> None:
+    events = [_created(0), *(_request(number) for number in range(1, SERVED_AT_ONCE + 3))]
+    api.answers["/events"] = json.dumps(events).encode()
+    await logs.read("a", api.url)
+    await logs.read("b", api.url)
+    served = [record for record in written.records if isinstance(record, InstanceServed)]
+    assert [(record.node, record.instance, len(record.response_ids)) for record in served] == [
+        ("a", "i1", SERVED_AT_ONCE),
+        ("a", "i1", 2),
+    ]
+    told = [response_id for record in served for response_id in record.response_ids]
+    assert told == [f"c{number}" for number in range(1, SERVED_AT_ONCE + 3)]
+
+
+async def test_what_was_read_of_a_cut_log_is_told(api: Api, logs: EventLogs, written: Written) -> None:
+    whole = json.dumps([_request(1), _request(2), _request(3)]).encode()
+    api.answers["/events"] = whole[: whole.rindex(b"TaskCreated")]
+    assert await logs.read("a", api.url) == 1
+    assert [record.response_ids for record in written.records if isinstance(record, InstanceServed)] == [["c1", "c2"]]
 
 
 async def test_a_cut_log_is_a_finding_and_is_gone_on_with(api: Api, logs: EventLogs, written: Written) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rig.errors import JournalError
-from rig.journal.records import EventSeen, MasterSeen, Own, Served
+from rig.journal.records import EventSeen, InstanceServed, MasterSeen, Own
 from rig.observe.exo import Exo
 from rig.observe.observer import Observer
 from rig.observe.together import run_until
@@ -60,8 +60,8 @@ async def test_events_are_read_of_the_masters_and_who_served_is_journalled(
     api.answers["/state/tasks"] = (DATA / "tasks.json").read_bytes()
     response, instance = "730564ba-e182-402f-8fb0-03b65ab98b53", "38ffba7e-2ac5-4671-8d51-dd235ff93ecd"
     assert await observer.who_served([response, "unknown"]) == {response: instance}
-    served = [record for record in written.records if isinstance(record, Served)]
-    assert [(record.node, record.response_id, record.instance) for record in served] == [("a", response, instance)]
+    served = [record for record in written.records if isinstance(record, InstanceServed)]
+    assert [(record.node, record.response_ids, record.instance) for record in served] == [("a", [response], instance)]
     await other.stop()
 
 

@@ -88,9 +88,9 @@ def test_thinning_keeps_to_its_bound_and_counts_what_it_left_out() -> None:
     shape = Shape(requests=300, faults=0, duration_s=300, views=3)
     whole = gather(info_of(shape), records_of(shape))[1].requests.points()
     thinned = Thinned(64)
-    thinned.add(100, whole[:100].__getitem__)
+    thinned.add(100, lambda asked: [whole[at] for at in asked])
     for point in whole[100:]:
-        thinned.add(1, lambda _, point=point: point)
+        thinned.add(1, lambda _, point=point: [point])
     assert 32 <= len(thinned.kept) < 64
     assert thinned.seen == 300
     positions = [whole.index(point) for point in thinned.kept]

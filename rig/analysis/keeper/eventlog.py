@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from rig.analysis.keeper.chronicle import Chronicle, Entry
 from rig.analysis.keeper.moments import Span
 from rig.analysis.keeper.reigns import Reign, Reigns
+from rig.analysis.ticks import Index
 from rig.journal.records import AnyRecord, EventLogRead, EventSeen, ViewChanged
 
 MAX_ENTRIES: Final = 200_000
@@ -62,18 +64,16 @@ class EventLogs:
             case _:
                 pass
 
-    def index(self, record: ViewChanged) -> None:
-        """A view of a node's event index."""
-        value = record.value
-        if not isinstance(value, int):
-            return
-        if record.since_t is None:
-            self._first_index.setdefault(record.node, value)
-            return
-        points = self._indices.get(record.node)
-        if points is None:
-            points = self._indices[record.node] = deque(maxlen=MAX_POINTS)
-        points.append((record.since_t, record.t, value))
+    def indices(self, run: Sequence[Index]) -> None:
+        """How far each node's log had come."""
+        for node, since_t, t, value in run:
+            if since_t is None:
+                self._first_index.setdefault(node, value)
+                continue
+            points = self._indices.get(node)
+            if points is None:
+                points = self._indices[node] = deque(maxlen=MAX_POINTS)
+            points.append((since_t, t, value))
 
     def chronicles(self, period_s: float) -> list[Chronicle]:
         """One for each session of which the log was read, in the order in which they were first read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,7 +12,8 @@ from rig.analysis.keeper.reigns import Reigns
 from rig.analysis.keeper.rules import IN_FLIGHT_S, Rules
 from rig.analysis.keeper.story import Story, tell
 from rig.analysis.keeper.viewlog import ViewLogs
-from rig.journal.records import AnyRecord, ApiCall, ViewChanged
+from rig.analysis.ticks import Index
+from rig.journal.records import AnyRecord, ApiCall
 
 MAX_CALLS: Final = 2000
 
@@ -27,11 +29,12 @@ class KeeperTape:
         self.events = EventLogs(self.reigns)
         self.views = ViewLogs(self.reigns)
 
-    def index(self, record: ViewChanged) -> None:
-        """A view of a node's event index: by far the most frequent of the views, and the rules need little of it."""
-        self.end_t = max(self.end_t, record.t)
-        self.events.index(record)
-        self.views.heard(record)
+    def indices(self, run: Sequence[Index]) -> None:
+        """How far each node's log had come."""
+        if run:
+            self.end_t = max(self.end_t, run[-1][2])
+            self.events.indices(run)
+            self.views.heard(run)
 
     def feed(self, record: AnyRecord) -> None:
         """All others."""

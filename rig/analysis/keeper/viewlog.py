@@ -6,12 +6,14 @@ and went between two polls is not in it, so nothing can be proved kept from this
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from rig.analysis.keeper.chronicle import Chronicle, Entry
 from rig.analysis.keeper.moments import Span
 from rig.analysis.keeper.reigns import Reign, Reigns
+from rig.analysis.ticks import Index
 from rig.journal.records import AnyRecord, ViewChanged
 
 MAX_ENTRIES: Final = 50_000
@@ -42,7 +44,8 @@ class ViewLogs:
     def feed(self, record: AnyRecord) -> None:
         if not isinstance(record, ViewChanged):
             return
-        self.heard(record)
+        if record.since_t is not None:
+            self._heard_t[record.node] = record.since_t
         if record.facet not in _FACETS:
             return
         if record.facet == "instances":
@@ -74,10 +77,11 @@ class ViewLogs:
                 if before:
                     self._appeared.add(name)
 
-    def heard(self, record: ViewChanged) -> None:
-        """The node answered a poll, whatever it was asked."""
-        if record.since_t is not None:
-            self._heard_t[record.node] = record.since_t
+    def heard(self, run: Sequence[Index]) -> None:
+        """The nodes answered a poll, though it says nothing of what is looked at here."""
+        for node, since_t, _, _ in run:
+            if since_t is not None:
+                self._heard_t[node] = since_t
 
     def _made_here(self, reign: Reign, told: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
         """An instance that some view listed before this reign began is taken over, however late it is seen here.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,9 +25,8 @@ class Calm:
     since_t: float = math.inf
     _open: set[int] = field(default_factory=set[int])
 
-    @property
-    def grace_s(self) -> float:
-        return max(GRACE_S / self.pace, LEAST_GRACE_S)
+    def __post_init__(self) -> None:
+        self.grace_s = max(GRACE_S / self.pace, LEAST_GRACE_S)
 
     def feed(self, record: AnyRecord) -> None:
         match record:
@@ -42,6 +43,10 @@ class Calm:
                 self.since_t = math.inf if self._open else record.t
             case _:
                 pass
+
+    def count(self, times: Sequence[float]) -> int:
+        """At how many of these moments, which rise, it had been calm for longer than the grace."""
+        return len(times) - bisect_right(times, 0.0, key=lambda t: self.lasting(0.0, t))
 
     def lasting(self, from_t: float, now: float) -> float:
         """How long something that began at `from_t` has lasted beyond the grace; 0 while it may be a fault's doing."""

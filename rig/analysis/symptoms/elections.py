@@ -29,8 +29,13 @@ class ElectionWatch:
             self._seen = True
             if record.source == "log" and self.calm.lasting(0.0, record.at_t) > 0.0:
                 self._counts.setdefault((self.calm.since_t, record.node), Firsts(MAX_KEPT)).append(record.at_t)
-        elif self._seen and self.calm.lasting(0.0, record.t) > 0.0:
-            self.judged += 1
+        else:
+            self.look(record.t)
+
+    def look(self, *times: float) -> None:
+        """Time has passed."""
+        if self._seen:
+            self.judged += self.calm.count(times)
 
     def endless(self) -> list[str]:
         return [

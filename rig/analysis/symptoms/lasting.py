@@ -41,11 +41,13 @@ class Lasting:
             since_t, _ = self._since.get(key, (now, text))
             self._since[key] = (since_t, text)
 
-    def look(self, now: float) -> None:
-        """Time has passed: note what has lasted too long by now (each once)."""
+    def look(self, *times: float) -> None:
+        """Time has passed, and nothing has changed at any of these moments, which rise: note what has lasted too long
+        by the last (each once)."""
         if not self._since:
-            self.judged += self._told and self.calm.lasting(0.0, now) > 0.0
+            self.judged += self.calm.count(times) if self._told else 0
             return
+        now = times[-1]
         for since_t, text in self._since.values():
             if self.calm.lasting(since_t, now) <= 0.0:
                 continue

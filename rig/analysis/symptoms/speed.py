@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rig.analysis.attempts import Attempt
+import numpy as np
+
+from rig.analysis.attempts import Floats, Places, Rows
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Fault, Window
-from rig.journal.records import AnyRecord, Own
+from rig.analysis.ticks import Health
 
 BUCKET_S: Final = 0.5
 MAX_BUCKETS: Final = 8192
@@ -59,25 +61,39 @@ class SpeedWatch:
     width_s: float = BUCKET_S
     _buckets: dict[int, _Bucket] = field(default_factory=dict[int, _Bucket])
 
-    def feed(self, record: AnyRecord) -> None:
-        if not isinstance(record, Own):
-            return
-        bucket = self._bucket(record.t)
-        bucket.lag_s += record.lag_max_s
-        bucket.lags += 1
+    def health(self, rows: Health) -> None:
+        """The controller's own lag."""
+        indices, places, counts = self._places(rows["t"])
+        lag_s = np.bincount(places, rows["lag_max_s"], len(indices))
+        for index, lag, lags in zip(indices, lag_s.tolist(), counts, strict=True):
+            bucket = self._buckets[index]
+            bucket.lag_s += lag
+            bucket.lags += lags
 
-    def take(self, attempts: Sequence[Attempt]) -> None:
+    def take(self, attempts: Rows) -> None:
         """Requests of the load that ended."""
-        for attempt in attempts:
-            if attempt.ok:
-                levels = self._bucket(attempt.ended_t).levels
-                level = levels.get(attempt.model)
-                if level is None:
-                    level = levels[attempt.model] = Level()
-                gaps = attempt.end.gaps
-                level.completed += 1
-                level.gap_s += gaps.sum_s
-                level.gaps += gaps.count
+        good = attempts.where(attempts.ok)
+        for model in sorted({way.model for way in good.ways}):
+            rows = good.where(good.of_model(model))
+            self._take(model, rows)
+
+    def _take(self, model: str, rows: Rows) -> None:
+        indices, places, counts = self._places(rows.ended_t)
+        gap_s = np.bincount(places, rows.floats("gap_sum_s"), len(indices)).tolist()
+        gaps = np.bincount(places, rows.rows["gap_count"], len(indices)).tolist()
+        for at, index in enumerate(indices):
+            level = self._buckets[index].levels.setdefault(model, Level())
+            level.add(Level(completed=counts[at], gap_s=gap_s[at], gaps=int(gaps[at])))
+
+    def _places(self, times: Floats) -> tuple[list[int], Places, list[int]]:
+        """The buckets of these moments, in the width that they have when there is one for each; which of them each
+        moment is in, and how many are in each."""
+        for moment_t in (np.unique((times / self.width_s).astype(np.int64)) * self.width_s).tolist():
+            self._bucket(moment_t)
+        found, places, counts = np.unique(
+            (times / self.width_s).astype(np.int64), return_inverse=True, return_counts=True
+        )
+        return found.tolist(), places, counts.tolist()
 
     def levels(self, window: Window) -> tuple[dict[str, Level], float]:
         """By model, of the buckets that lie in the window as a whole, and the mean of the controller's worst lags."""

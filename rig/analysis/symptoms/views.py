@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from rig.analysis.keeper.reigns import Reigns
 from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.lasting import Lasting
-from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, Own, Reachability, ViewChanged
+from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, Reachability, ViewChanged
 
 _WATCHED: Final = frozenset({"nodes", "instances", "deployments", "node_id"})
 _COMPARED: Final = ("nodes", "instances", "deployments")
@@ -43,21 +43,19 @@ class ViewWatch:
                 self._claimed = True
             case FaultChanged():
                 pass
-            case Own():
-                self._look(record.t)
-                return
             case _:
                 return
         self._judge(record.t)
 
-    def _look(self, now: float) -> None:
+    def look(self, *times: float) -> None:
         """Nothing has changed; time has passed."""
-        for lasting in (self.disagreeing, self.ghosts, self.stranded, self.masters):
-            lasting.look(now)
+        if self.calm.lasting(0.0, times[-1]) > 0.0:  # else nothing has lasted for longer
+            for lasting in (self.disagreeing, self.ghosts, self.stranded, self.masters):
+                lasting.look(*times)
 
     def finish(self, end_t: float) -> None:
         """Up to the end of the observation."""
-        self._look(end_t)
+        self.look(end_t)
 
     def _judge(self, now: float) -> None:
         answering = sorted({node for node, _ in self._facets} - self._down)
