@@ -108,7 +108,7 @@ def test_heal_undoes_what_a_killed_script_left(node: Node, name: str, values: di
 
 
 def test_a_writer_that_outlives_its_script_is_ended_with_it(node: Node, tmp_path: Path) -> None:
-    """Where `fallocate` does not serve, the file is written for a while; a writer that went on would fill the disk anew."""
+    """Where `fallocate` does not serve, writing takes a while; a writer that went on would fill the disk anew."""
     fake = tmp_path / "bin"
     fake.mkdir()
     (fake / "fallocate").write_text("#!/bin/sh\nexit 1\n")
