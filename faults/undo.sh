@@ -91,12 +91,13 @@ resume() {
 	[ "$phase" != healing ] && [ "${claim_number:-1}" -le 1 ] || resumed=1
 }
 
-# restart_may_come: the machine was asked to restart and may yet do so. Its lease must be there then: exo is started by it.
+# restart_may_come: the machine was asked to restart and may yet do so. Its lease must be there then: exo is started by it. A script that
+# is alive waits for it, and knows when none comes; one that is dead was killed by somebody, or by the machine in its last seconds.
 restart_may_come() {
 	[ "$kind" = reboot ] && [ "$phase" = struck ] && same_boot || return 1
-	case $patience in '' | *[!0-9]* | ?????*) return 1 ;; esac
+	! script_alive || return 0
 	to_ms "$deadline"
-	restart_by_ms=$((R + patience * 1000))
+	restart_by_ms=$((R + 45000))
 	now
 	[ "$R" -le "$restart_by_ms" ]
 }

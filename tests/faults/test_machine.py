@@ -228,7 +228,7 @@ def test_a_restart_that_may_still_come_keeps_its_lease(node: Node, main: psutil.
     assert (node.heal("expired").status, node.leases) == (0, ["f1"])
     later = node.script("freeze.sh", hold="1", id="f2")
     assert "in force" in named(later, "skipped").fields["reason"]
-    lease.write_text(re.sub(r"patience=.*", "patience=1", lease.read_text()))
+    lease.write_text(re.sub(r"deadline=.*", f"deadline={uptime() - 60:.3f}", lease.read_text()))
     assert (node.heal("expired").status, node.leases) == (0, [])
     assert main.is_running()
 

@@ -74,6 +74,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
 
 
 async def test_what_the_rig_itself_runs_on_is_never_restarted(machine: Machine) -> None:
+    machine.shutdown(then="exit 1")
     machine.server.start()  # of the same boot as this process
     inventory = machine.inventory()
     async with open_nodes(inventory) as nodes:
