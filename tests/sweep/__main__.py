@@ -79,7 +79,9 @@ def stop(number: int, frame: FrameType | None) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.sweep")
-    parser.add_argument("--lanes", type=int, default=max(2, (os.cpu_count() or 2)))
+    parser.add_argument(
+        "--lanes", type=int, default=max(4, (os.cpu_count() or 4)), help="worlds at once; they mostly wait"
+    )
     parser.add_argument("--only", default="")
     arguments = parser.parse_args()
     if os.geteuid() != 0:

@@ -29,7 +29,7 @@ from tests.sweep.world import World
 Condition: TypeAlias = Callable[[World, Nursery, Path], Outcome]
 
 ASLEEP_S = HOLD_S + 2.5
-LATE_S = 2.0
+LATE_S = 60.0
 BLOCK = 4096
 MANY = 200
 LEAST_POISONS = 40
