@@ -245,27 +245,35 @@ def run(  # noqa: PLR0913 (all of a case)
 def left_over(world: World, before: Snapshot, planted: str | None, *, runners: bool = True) -> list[str]:
     """What differs when the node has had the time to settle: children to be reaped, addresses to be confirmed."""
     expected = before if planted is None else replace(before, foreign=f"T {planted}")
-    differences: list[str] = ["never looked"]
+    differences: list[str] = []
 
     def same() -> bool:
         differences[:] = taken(world, runners=runners).differs(expected)
         return not differences
 
-    with contextlib.suppress(AssertionError):
+    try:
         wait_for(same, "the node is as before", timeout_s=25)
-    return differences
+    except AssertionError as never:
+        return differences or [str(never)]
+    return []
 
 
 def taken(world: World, *, runners: bool) -> Snapshot:
     """Once nothing that is looked at goes away just then."""
     found: list[Snapshot] = []
+    missing: list[str] = [""]
 
     def stood_still() -> bool:
-        with contextlib.suppress(psutil.Error, OSError, ValueError):
+        try:
             found.append(take(world, runners=runners))
+        except (psutil.Error, OSError, ValueError) as error:
+            missing[:] = [repr(error)]
         return bool(found)
 
-    wait_for(stood_still, "a look at the node")
+    try:
+        wait_for(stood_still, "a look at the node", timeout_s=20)
+    except AssertionError as never:
+        raise AssertionError(f"{never}: {missing[0]}") from never
     return found[0]
 
 

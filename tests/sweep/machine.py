@@ -220,11 +220,11 @@ class Machine:
         self.exo.start()
 
     def exo_tree(self) -> list[psutil.Process]:
-        """Main, and its children that live; nothing where exo was never started."""
-        if not (self.exo.home / "exo.pid").exists():
-            return []
-        main = psutil.Process(int((self.exo.home / "exo.pid").read_text()))
-        return [one for one in [main, *main.children(recursive=True)] if _lives(one)]
+        """Main, and its children that live; nothing where exo does not run."""
+        with contextlib.suppress(FileNotFoundError, psutil.NoSuchProcess):
+            main = psutil.Process(int((self.exo.home / "exo.pid").read_text()))
+            return [one for one in [main, *main.children(recursive=True)] if _lives(one)]
+        return []
 
     @property
     def leases(self) -> Path:
