@@ -193,6 +193,7 @@ def hanging_commands(world: World, nursery: Nursery, folder: Path) -> Outcome:
     deaf.mkdir()
     (deaf / "sh").write_text("#!/bin/sh\nexec sleep 600\n")
     (deaf / "sh").chmod(0o755)
+    world.n1.fresh_exo()
     before = settled(world)
     begun = time.monotonic()
     inventory = world.inventory()
@@ -223,6 +224,7 @@ def hanging_commands(world: World, nursery: Nursery, folder: Path) -> Outcome:
 def many_nodes(world: World, nursery: Nursery, folder: Path) -> Outcome:
     """200 nodes in one inventory, each answering: read, connected, asked."""
     del nursery
+    world.n1.fresh_exo()
     before = settled(world)
     server = SshServer(folder, host="0.0.0.0")
     server.start()
@@ -259,6 +261,7 @@ def metacharacters(world: World, nursery: Nursery, folder: Path) -> Outcome:
     """Shell metacharacters in every value of an inventory that is not a command: none is executed."""
     del nursery
     folder.mkdir(parents=True)
+    world.n1.fresh_exo()
     before = settled(world)
     begun = time.monotonic()
     trap = folder / "executed"

@@ -31,7 +31,7 @@ from tests.nodes.servers import SshServer
 FAULTS = Path(__file__).parents[2] / "faults"
 SSH_SERVER = Path(__file__).parents[1] / "nodes" / "sshserver.py"
 INNER_PORT = 2222
-EXO_AGE_S = 40.0
+EXO_AGE_S, EXO_LIFE_S = 40.0, 400
 DOWN_S = 1.5  # from `shutdown` to the end of the boot: so long is every command of the node still there
 
 
@@ -48,7 +48,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.marker = secrets.token_hex(6)
-        self.exo = FakeExo(self.folder / f"exo-{self.name}", runners=1, master=self.name == "n1")
+        self.exo = FakeExo(self.folder / f"exo-{self.name}", runners=1, master=self.name == "n1", life_s=EXO_LIFE_S)
         self.keys = SshServer(self.folder / self.name)
         self.rig_dir = self.folder / self.name / "rig"
         self.going_down = threading.Event()
@@ -208,7 +208,7 @@ class Machine:
         )
 
     def fresh_exo(self) -> None:
-        """exo's stand-in ends by itself after two minutes, and makes no new runner; a case gets one young and whole."""
+        """exo's stand-in ends by itself after a while, and makes no new runner; a case gets one young and whole."""
         with contextlib.suppress(OSError, ValueError, psutil.Error):
             main = psutil.Process(int((self.exo.home / "exo.pid").read_text()))
             young = time.time() - main.create_time() < EXO_AGE_S
