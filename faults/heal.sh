@@ -57,22 +57,49 @@ heal_one() {
 	is_due || return 0
 	log_file=$rig_dir/log/$id.log
 	by=heal
+	if restart_may_come; then
+		[ "$wanted" != expired ] || return 0
+		say unhealed "$id" 'the restart that it asked for may still come'
+		return 12
+	fi
+	claim_wait "$1" || return 12
+	if [ ! -f "$1" ]; then
+		scraps_drop
+		log_file='' by=another
+		say healed "$id" ''
+		return 0
+	fi
+	lease_read "$1" || { lease_unclaim && return 12; }
 	if same_boot && script_alive; then
-		ask_script "$1" || { say unhealed "$id" "its script $script_pid does not end" && return 12; }
+		ask_script "$1" || { say unhealed "$id" "its script $script_pid does not end" && lease_unclaim && return 12; }
 		if [ ! -f "$1" ]; then
+			scraps_drop
 			log_file='' by=script
 			say healed "$id" ''
 			return 0
 		fi
-		lease_read "$1" || return 12
+		lease_read "$1" || { lease_unclaim && return 12; }
 	fi
 	by=heal
 	undo_lease "$1"
 }
 
+# claim_wait FILE: until this lease is ours to undo. While another is at it (the guard, a second `rig heal`, the next fault) that one is
+# waited for, for as long as an undo may take; the guard looks again instead.
+claim_wait() {
+	now
+	claim_by_ms=$((R + 60000))
+	until lease_claim "$1"; do
+		claim_holder=$R
+		[ "$wanted" != expired ] || return 1
+		now
+		[ "$R" -lt "$claim_by_ms" ] || { say unhealed "$id" "process $claim_holder is undoing it" && return 1; }
+		pause 50
+	done
+}
+
 undo_lease() {
-	resumed=0
-	[ "$phase" != healing ] || resumed=1
+	resume
 	note id "$id"
 	note by heal
 	note why "$wanted"
@@ -87,6 +114,7 @@ undo_lease() {
 		return 0
 	fi
 	emit unhealed
+	lease_unclaim
 	return 12
 }
 

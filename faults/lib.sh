@@ -510,6 +510,47 @@ scraps_drop() {
 	set -f
 }
 
+# lease_claim FILE: be the only one who undoes this lease; claim_number: 1, or more where somebody began before and died. Fails with
+# R, the process that is at it. Claims lie beside the lease as numbered files, each made by `ln`, which fails where one is: the last
+# one counts while its process lives. They go when the lease goes. Where none can be written (a full disk), nobody is kept from healing.
+lease_claim() {
+	claim=$rig_dir/leases/.${1##*/}.claim claim_mine=$rig_dir/leases/.${1##*/}.claiming.$$
+	proc_fetch $$
+	proc_read $$ || return 0
+	claim_self=$$:$P_start
+	while :; do
+		claim_number=0
+		set +f
+		set -- "$1" "$claim".*
+		set -f
+		for file; do
+			case ${file##*.claim.} in '' | *[!0-9]* | ?????*) continue ;; esac
+			[ "${file##*.}" -le "$claim_number" ] || claim_number=${file##*.}
+		done
+		set -- "$1"
+		if { read -r claim_by claim_boot <"$claim.$claim_number"; } 2>/dev/null; then
+			boot_id_now
+			if [ "$claim_boot" = "$R" ]; then
+				[ "$claim_by" != "$claim_self" ] || return 0
+				look "$claim_by"
+				R=$claim_by
+				[ -n "$is_gone" ] || return 1
+			fi
+		fi
+		claim_number=$((claim_number + 1))
+		boot_id_now
+		printf '%s %s\n' "$claim_self" "$R" 2>/dev/null >"$claim_mine" || { rm -f "$claim_mine" && return 0; }
+		ln "$claim_mine" "$claim.$claim_number" 2>/dev/null && rm -f "$claim_mine" && return 0
+		rm -f "$claim_mine"
+		[ -e "$claim.$claim_number" ] || return 0
+	done
+}
+
+# lease_unclaim: another may try.
+lease_unclaim() {
+	rm -f "$claim.$claim_number"
+}
+
 # script_alive: the script that a lease names runs still (and is not a later process with its pid).
 script_alive() {
 	case $script_pid in '' | *[!0-9]* | 0* | 1) return 1 ;; esac

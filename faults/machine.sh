@@ -85,6 +85,7 @@ disk_free() {
 # Only a file of ours by its name: of this fault, in some folder.
 undo_fill() {
 	case $filled in */.rig-fill-"$id") ;; *) note reason "the lease names no file of ours: $filled" && return 1 ;; esac
+	[ -z "$hogs" ] || undo_hogs || return 1 # a writer that lives would go on
 	if [ -L "$filled" ] || { [ -e "$filled" ] && [ ! -f "$filled" ]; }; then note reason "$filled is no plain file" && return 1; fi
 	rm -f "$filled"
 	[ ! -e "$filled" ] || { note reason "$filled is still there" && return 1; }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Restart this machine by `shutdown -r now`. Refused with FileVault on: the Mac would wait for a password.
+# Restart this machine by `shutdown -r now`. Refused unless FileVault is off and stays so: the Mac would wait for a password.
 # Keys: id run owner rig_dir home pidfile match [start sudo at also]. This script does not live to see the strike: its lease does.
 # Whoever reads the lease after the boot (the node guard, or heal.sh) says `rebooted=1`, sees that exo runs, and drops it.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
@@ -14,7 +14,7 @@ kind=reboot hold_ms=0
 
 if [ "$os" = Darwin ]; then
 	vault=$(fdesetup status 2>&1) || skip "fdesetup status: $vault"
-	case $vault in *'FileVault is Off'*) ;; *) skip "FileVault: $vault After a reboot this Mac would wait for a password" ;; esac
+	case $vault in 'FileVault is Off.') ;; *) skip "FileVault: $vault After a reboot this Mac would wait for a password" ;; esac
 fi
 command -v shutdown >/dev/null 2>&1 || skip 'shutdown not found'
 if main_find; then main=$main_pid:$main_start; fi

@@ -58,6 +58,7 @@ others_settle() {
 		case $settle_verdict in
 		healed) stale_healed="$stale_healed${stale_healed:+ }${file##*/}" ;;
 		live*) [ "$also" = 1 ] || skip "lease ${file##*/} of ${settle_verdict#live } is in force" ;;
+		busy) skip "lease ${file##*/} was left by a dead script and is being undone" ;;
 		*) skip "lease ${file##*/} was left by a dead script and could not be undone" ;;
 		esac
 	done <<-END
@@ -68,13 +69,37 @@ others_settle() {
 # settle FILE, in a shell of its own: undo the lease of a dead script.
 settle() {
 	lease_read "$1" || return 0
-	if same_boot && script_alive; then
+	if { same_boot && script_alive; } || restart_may_come; then
 		printf 'live %s' "$owner"
-	elif undo; then
+	elif ! lease_claim "$1"; then
+		printf busy
+	elif [ ! -f "$1" ]; then
+		scraps_drop
+		printf healed
+	elif resume && undo; then
 		rm -f "$1"
 		scraps_drop
 		printf healed
+	else
+		lease_unclaim
 	fi
+}
+
+# resume: whether somebody began to undo this lease before, and died: what he started may be on its way.
+resume() {
+	resumed=0
+	[ "$phase" != healing ] && [ "${claim_number:-1}" -le 1 ] || resumed=1
+}
+
+# restart_may_come: the machine was asked to restart and may yet do so. Its lease must be there then: exo is started by it. A script that
+# is alive waits for it, and knows when none comes; one that is dead was killed by somebody, or by the machine in its last seconds.
+restart_may_come() {
+	[ "$kind" = reboot ] && [ "$phase" = struck ] && same_boot || return 1
+	! script_alive || return 0
+	to_ms "$deadline"
+	restart_by_ms=$((R + 45000))
+	now
+	[ "$R" -le "$restart_by_ms" ]
 }
 
 same_boot() {

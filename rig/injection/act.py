@@ -23,6 +23,7 @@ End = Literal["healed", "skipped", "ineffective", "unhealed", "invalid"]
 RELEARN_S = 30.0
 SCRIPT_GRACE_S = 75.0  # beyond the hold; a script ends itself within hold + 60 s
 POLL_S = 0.3
+GONE = "the script is gone without an end"
 LAST_EVENTS = frozenset({"dropped", "skipped", "unhealed"})
 _BY_EVENT: tuple[End, ...] = ("unhealed", "skipped", "ineffective", "healed")
 _ENDS: dict[int, End] = {0: "healed", 10: "skipped", 11: "ineffective", 12: "unhealed"}
@@ -93,25 +94,35 @@ class Watcher:
         """After a lost connection: reads the script's log until its last event, or until time is up."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._hold_s + RELEARN_S
-        path = f"{self.conn.node.rig_dir}/log/{self._fault_id}.log"
         why, gone = self.progress.detail, False
         while (left_s := deadline - loop.time()) > 0:
             try:
                 alive = await self._script_alive()  # asked first: one that ends in between has its end in its log
-                result = await self.conn.run(f"cat {q(path)}", timeout_s=min(left_s, 10.0), check=False)
-                self._replace([event for event in map(parse_event, result.stdout.splitlines()) if event is not None])
-                if self.progress.events and self.progress.events[-1].event in LAST_EVENTS:
-                    end = end_of(self.progress.events)
-                    self._finish(end, f"{_reason(self.progress.events)} (connection lost on the way: {why})")
+                self._replace(await self._log(min(left_s, 10.0)))
+                if self._ended(why):
                     return
                 if gone and not alive:  # twice: the lease goes a moment before the script says so
-                    await self._heal_from_lease(f"the script is gone without an end ({why})")
+                    await self._heal_from_lease(f"{GONE} ({why})")
                     return
                 gone = not alive
             except NodeError as exc:
                 why = exc.message
             await asyncio.sleep(min(POLL_S, max(0.0, deadline - loop.time())))
         self._finish("unhealed", f"not known how it ended: {why}")
+
+    async def _log(self, timeout_s: float = 10.0) -> list[ScriptEvent]:
+        """What the script said, from its own log on the node's disk. Raises NodeError."""
+        path = f"{self.conn.node.rig_dir}/log/{self._fault_id}.log"
+        said = await self.conn.run(f"cat {q(path)}", timeout_s=timeout_s, check=False)
+        return [event for event in map(parse_event, said.stdout.splitlines()) if event is not None]
+
+    def _ended(self, why: str) -> bool:
+        """Whether the script has said its last word; the fault ends with that."""
+        events = self.progress.events
+        if not events or events[-1].event not in LAST_EVENTS:
+            return False
+        self._finish(end_of(events), f"{_reason(events)} (connection lost on the way: {why})".lstrip())
+        return True
 
     async def _script_alive(self) -> bool:
         """Whether the lease is there with its script running, or the script never came so far (then it never will)."""

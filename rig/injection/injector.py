@@ -79,9 +79,10 @@ class Injector:
         return await self.fault.run(stop, due_t)
 
     async def _look(self, planned: Planned) -> str | None:
-        """Before a strike: no fault in force anywhere, every node's exo runs. Returns why to skip it, if so.
+        """Before a strike: which nodes are harmed already, by a fault in force or because exo does not run there,
+        whoever did it. With those to be struck they may be as many as the blast radius. Returns why to skip it, if so.
 
-        Raises FaultError on a breach of the blast radius: something is in force that should not be.
+        Raises FaultError where a fault is in force that should not be.
         """
         try:
             seen = await self._inspect_all()
@@ -91,15 +92,18 @@ class Injector:
             write_inventory(self.journal, one, f"before fault {planned.index}")
         in_force = {one.node: lease for one in seen for lease in one.leases}
         groups = max(1, len(planned.halves))
-        if in_force and len(in_force) + groups > self.plan.blast_radius:
-            told = ", ".join(f"{lease.kind} {lease.id} of {lease.owner} on {node}" for node, lease in in_force.items())
-            raise FaultError(
-                f"blast radius: before fault {planned.index} there is still in force: {told}", remedy="rig heal"
-            )
         down = [one.node for one in seen if one.main is None]
-        if down and len(down) + groups > self.plan.blast_radius:
-            return f"exo does not run on {', '.join(down)}: a strike now would exceed the blast radius"
-        return None
+        harmed = in_force.keys() | set(down)
+        if not harmed or len(harmed) + groups <= self.plan.blast_radius:
+            return None
+        if in_force:
+            told = ", ".join(f"{lease.kind} {lease.id} of {lease.owner} on {node}" for node, lease in in_force.items())
+            without = f"; exo does not run on {', '.join(down)}" if down else ""
+            raise FaultError(
+                f"blast radius: before fault {planned.index} there is still in force: {told}{without}",
+                remedy="rig heal",
+            )
+        return f"exo does not run on {', '.join(down)}: a strike now would exceed the blast radius"
 
     async def _inspect_all(self) -> list[Inspection]:
         """Raises the NodeError of the last attempt when a node stays silent."""

@@ -2,7 +2,8 @@
 
 The strike is when the script asked the machine to restart; it counts as struck when the boot is another one. What is
 said after the boot is on a new clock: it is moved onto the old one by way of the controller's, so that one offset
-serves for the whole fault.
+serves for the whole fault. A restart that was asked for cannot be taken back: whatever happens to the script then, the
+next boot is awaited, and the lease stays until then or until it is sure that none comes.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from dataclasses import replace
 from typing import Final
 
 from rig.errors import NodeError
-from rig.injection.act import Watcher
+from rig.injection.act import GONE, LAST_EVENTS, Watcher
 from rig.injection.acts import Act
 from rig.injection.lease import heal_on
 from rig.nodes.inspect import inspect
-from rig.nodes.scripts import ScriptEvent, parse_event, q
+from rig.nodes.own_boot import THE_RIGS_OWN, own_boot
+from rig.nodes.scripts import ScriptEvent
 
 BOOT_LIMIT_S: Final = 600.0  # a Mac Studio takes about one minute
+RESTART_LIMIT_S: Final = 140.0  # a restart that has not begun by then does not come; reboot.sh gives it 120 s
 POLL_S: Final = 1.0
 
 
@@ -32,21 +35,48 @@ class RebootWatcher(Watcher):
         except NodeError as exc:
             self._finish("skipped", f"nothing was struck: {exc.message}")
             return
+        if self._boot == await own_boot():
+            self._finish("skipped", f"nothing was struck: {THE_RIGS_OWN}")
+            return
         await super().run(values)
+
+    async def heal(self, timeout_s: float) -> None:
+        if self.progress.first("striking") is None:
+            await super().heal(timeout_s)
+
+    async def _heal_from_lease(self, why: str) -> None:
+        if self.progress.first("striking") is None:
+            await super()._heal_from_lease(why)
+        else:
+            self.progress.detail = why
+            await self._relearn()
 
     async def _relearn(self) -> None:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + BOOT_LIMIT_S
-        why = self.progress.detail
-        while loop.time() < deadline:
+        begun = loop.time()
+        why, gone = self.progress.detail, False
+        while loop.time() < begun + BOOT_LIMIT_S:
             try:
                 seen = await inspect(self.conn, "leases")
                 boot = await inspect(self.conn, "clock")
+                lease = next((one for one in seen.leases if one.id == self._fault_id), None)
                 if boot.boot_id != self._boot:
-                    if any(one.id == self._fault_id for one in seen.leases):
+                    if lease is not None:
                         await heal_on(self.conn, self._fault_id)
                     await self._learn_after_boot(loop.time())
                     return
+                if lease is None:
+                    log = await self._log()
+                    if log and log[-1].event in LAST_EVENTS:
+                        self._replace(log)
+                        self._ended(why)
+                        return
+                    if gone:  # twice: the lease goes a moment before the script says so
+                        await super()._heal_from_lease(f"{GONE} ({why})")
+                        return
+                gone = lease is None
+                if lease is not None and loop.time() > begun + RESTART_LIMIT_S:
+                    await heal_on(self.conn, self._fault_id)
             except NodeError as exc:
                 why = exc.message
             await asyncio.sleep(POLL_S)
@@ -55,22 +85,21 @@ class RebootWatcher(Watcher):
     async def _learn_after_boot(self, now: float) -> None:
         """From the script's log, which lies on disk, the events of the new boot moved onto the old clock."""
         clock = (await inspect(self.conn, "clock")).clock
-        path = f"{self.conn.node.rig_dir}/log/{self._fault_id}.log"
-        said = await self.conn.run(f"cat {q(path)}", check=False)
-        events = [event for event in map(parse_event, said.stdout.splitlines()) if event is not None]
-        self.progress.events[:] = on_one_clock(events, self.progress.events, clock=clock, seen_s=now)
-        healed = self.progress.first("healed")
-        if healed is None or healed.fields.get("rebooted") != "1":
+        log = await self._log()
+        self.progress.events[:] = on_one_clock(log, self.progress.events, clock=clock, seen_s=now)
+        if not any(event.event == "healed" and event.fields.get("rebooted") == "1" for event in log):
             self._finish("unhealed", "the node did restart, but its lease was not undone")
-            return
-        self._finish("healed", "")
+        elif self.progress.first("healed") is None:
+            self._finish("invalid", "the node did restart and is healed, but no word of before tells when")
+        else:
+            self._finish("healed", "")
 
 
 def on_one_clock(log: list[ScriptEvent], heard: list[ScriptEvent], *, clock: float, seen_s: float) -> list[ScriptEvent]:
     """The events of a reboot as if one clock had told them all: `striking` becomes `struck`. Pure.
 
     `clock` is the node's clock at `seen_s` on the controller's, which each event in `heard` was stamped with at its
-    arrival (`heard_s`).
+    arrival (`heard_s`). Where no event of before the boot was heard, those after it have no place and are left out.
     """
     leased = next((event for event in heard if event.event == "leased" and event.heard_s is not None), None)
     moved: list[ScriptEvent] = []
@@ -79,11 +108,11 @@ def on_one_clock(log: list[ScriptEvent], heard: list[ScriptEvent], *, clock: flo
         after_boot = after_boot or event.event == "healing"
         if event.event == "striking":
             moved.append(replace(event, event="struck"))
-        elif after_boot and leased is not None and leased.heard_s is not None:
+        elif not after_boot:
+            moved.append(event)
+        elif leased is not None and leased.heard_s is not None:
             at_s = seen_s - (clock - event.node_t)
             moved.append(replace(event, node_t=round(leased.node_t + at_s - leased.heard_s, 3)))
-        else:
-            moved.append(event)
     return moved
 
 

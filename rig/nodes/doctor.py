@@ -15,6 +15,7 @@ from rig.config.inventory import Inventory
 from rig.errors import NodeError, SshError
 from rig.nodes.inspect import Inspection, inspect
 from rig.nodes.offset import measure
+from rig.nodes.own_boot import THE_RIGS_OWN, own_boot
 from rig.nodes.rehearse import rehearsed
 from rig.nodes.scripts import q, upload
 from rig.nodes.ssh import NodeConnection, Nodes
@@ -25,6 +26,7 @@ LATENCY_WARN_S = 0.25
 OFFSET_ERROR_WARN_S = 0.1
 DISK_FAIL_BYTES, DISK_WARN_BYTES = 100 * 2**20, 2 * 2**30
 MEMORY_WARN_BYTES = 2**29
+REBOOT_REMEDY = "run the rig elsewhere; an embedded cluster has machines of its own with `hosts: namespaces`"
 CRASHES = frozenset({"node-crash", "master-crash"})
 
 
@@ -117,6 +119,8 @@ async def _inspected(conn: NodeConnection, kinds: frozenset[str] | None, own_loc
         *_room(conn, seen),
         *_tools(conn, seen, kinds),
     ]
+    if (kinds is None or "reboot" in kinds) and seen.boot_id == await own_boot():
+        found.append(Finding(conn.name, "reboot", "warn", f"will be skipped: {THE_RIGS_OWN}", REBOOT_REMEDY))
     if seen.os == "Darwin":
         found += await _exo_app(conn)
     return found

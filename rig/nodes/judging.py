@@ -168,7 +168,7 @@ def _vault(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterat
     del node
     if "filevault" not in facts:
         return
-    off = "FileVault is Off" in facts["filevault"]
+    off = facts["filevault"] == "FileVault is Off."  # "…, but will be enabled after the next restart" is not
     level: Level = "ok" if off else "fail" if "reboot" in kinds else "warn"
     remedy = "" if off else "reboot faults are refused: the Mac would wait for a password before its network is up"
     yield Finding(name, "FileVault", level, facts["filevault"][:80], remedy)

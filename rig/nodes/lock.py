@@ -23,6 +23,7 @@ from rig.nodes.scripts import q
 from rig.nodes.ssh import NodeConnection, Nodes
 
 TTL_S = 60.0
+SILENT_S = 600.0  # a node that says nothing for so long is lost; one that boots again is silent for a minute or two
 HELD = 75  # status of the scripts below: the lock is (or has become) another's
 
 # $1 lock, $2 our file, $3 the token of the stale lock that may be replaced (empty: none).
@@ -81,11 +82,19 @@ def default_owner() -> str:
 
 @asynccontextmanager
 async def hold_locks(
-    nodes: Nodes, run: str, *, owner: str | None = None, ttl_s: float = TTL_S, say: Callable[[str], None] | None = None
+    nodes: Nodes,
+    run: str,
+    *,
+    owner: str | None = None,
+    ttl_s: float = TTL_S,
+    silent_s: float = SILENT_S,
+    say: Callable[[str], None] | None = None,
 ) -> AsyncGenerator[Locks]:
     """Locks all nodes in the order of their names, renews every third of `ttl_s`, unlocks at the end.
 
-    Raises LeaseError naming the owner of a live lock. The scripts must have been uploaded.
+    A node that cannot be reached for longer than `ttl_s` may be locked by another rig; that is found out when it can be
+    reached again, and the lock is lost then, or when it stayed silent for `silent_s`. Raises LeaseError naming the
+    owner of a live lock. The scripts must have been uploaded.
     """
     locks = Locks(owner or default_owner(), run, secrets.token_hex(8))
     held: list[NodeConnection] = []
@@ -97,7 +106,7 @@ async def hold_locks(
                 if say is not None:
                     say(f"{name}: took over an expired lock from {previous}")
             held.append(nodes[name])
-        renewing = asyncio.create_task(_renew_all(held, locks, ttl_s))
+        renewing = asyncio.create_task(_renew_all(held, locks, ttl_s, silent_s))
         yield locks
     finally:
         if renewing is not None:
@@ -163,8 +172,8 @@ def _foreign(node: str, lock: dict[str, str], clock: float) -> LeaseError:
     return LeaseError(f"{node}: locked by {owner} for run {run}", remedy=remedy)
 
 
-async def _renew_all(conns: list[NodeConnection], locks: Locks, ttl_s: float) -> None:
-    """Renews until cancelled. A node that cannot be reached is tried again until its lock has run out."""
+async def _renew_all(conns: list[NodeConnection], locks: Locks, ttl_s: float, silent_s: float) -> None:
+    """Renews until cancelled. A node that cannot be reached is tried again until it was silent for `silent_s`."""
     loop = asyncio.get_running_loop()
     renewed = dict.fromkeys((conn.name for conn in conns), loop.time())
     while not locks.lost.is_set():
@@ -173,7 +182,7 @@ async def _renew_all(conns: list[NodeConnection], locks: Locks, ttl_s: float) ->
         for conn, outcome in zip(conns, outcomes, strict=True):
             if outcome is None:
                 renewed[conn.name] = loop.time()
-            elif isinstance(outcome, LeaseError) or loop.time() - renewed[conn.name] > ttl_s:
+            elif isinstance(outcome, LeaseError) or loop.time() - renewed[conn.name] > silent_s:
                 locks.reason = str(outcome)
                 locks.lost.set()
 

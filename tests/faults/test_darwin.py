@@ -53,6 +53,32 @@ def pf(node: Node, value: dict[str, Any] | None = None) -> dict[str, Any]:
     return json.loads(file.read_text())
 
 
+@pytest.mark.parametrize(
+    ("says", "status"),
+    [
+        ("echo 'FileVault is Off.'", 11),
+        ("echo 'FileVault is On.'", 10),
+        ("echo 'FileVault is Off, but will be enabled after the next restart.'", 10),
+        ("echo 'FileVault is Off.'; echo 'Encryption in progress: Percent completed = 9'", 10),
+        ("echo 'fdesetup: no' >&2; exit 1", 10),
+        ("exit 0", 10),
+    ],
+)
+def test_a_mac_is_restarted_only_without_filevault(mac: Node, says: str, status: int) -> None:
+    """11: it was asked to, and refused. 10: it was not even asked."""
+    asked = mac.folder / "asked"
+    for name, text in (("fdesetup", says), ("shutdown", f"touch '{asked}'; echo not today; exit 1")):
+        (mac.folder / "mac" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (mac.folder / "mac" / name).chmod(0o755)
+    script = mac.script("reboot.sh", start="false")
+    last = script.end()[-1]
+    assert (script.status, asked.exists()) == (status, status == 11)
+    if status == 10:
+        assert last.name == "skipped"
+        assert "FileVault" in last.fields["reason"] or "fdesetup" in last.fields["reason"]
+    assert mac.leases == []
+
+
 def test_freeze(mac: Node) -> None:
     mac.start_exo()
     script = mac.script("freeze.sh", hold="0.8")

@@ -177,6 +177,64 @@ def test_what_a_dead_script_left_is_undone_before_the_next_strike(node: Node, ma
     assert main.pid != node.main_pid()
 
 
+def crashed(node: Node) -> Path:
+    """A crash whose script is dead, of an exo that takes a while before it has a pid; counts its starts in a file."""
+    node.start_exo()
+    starts = node.folder / "starts"
+    command = f"echo start >>'{starts}'; sleep 1; {node.start_command()} &"
+    script = node.script("crash.sh", hold="60", start=command)
+    script.wait_for("holding")
+    script.process.kill()
+    script.process.wait()
+    return starts
+
+
+def test_of_two_healers_one_heals_and_the_other_waits(node: Node) -> None:
+    """The guard and `rig heal` at the same moment: exo is started once."""
+    starts = crashed(node)
+    healers = [node.script("heal.sh", what="all") for _ in range(3)]
+    said = [event for healer in healers for event in healer.end(timeout_s=60)]
+    assert [healer.status for healer in healers] == [0, 0, 0]
+    assert starts.read_text() == "start\n"
+    assert sorted(event.fields["by"] for event in said if event.name == "healed") == ["another", "another", "heal"]
+    assert os.listdir(node.rig_dir / "leases") == []
+
+
+def test_what_a_killed_healer_began_is_ended_by_the_next(node: Node) -> None:
+    starts = crashed(node)
+    healer = node.script("heal.sh", what="all")
+    until(starts.exists, "it has given the start command")
+    healer.process.kill()
+    healer.process.wait()
+    assert node.heal().status == 0
+    assert starts.read_text() == "start\n"
+    assert os.listdir(node.rig_dir / "leases") == []
+
+
+def test_a_claim_of_an_earlier_boot_or_a_dead_process_binds_nobody(node: Node, main: psutil.Process) -> None:
+    _, tree = killed_freeze(node)
+    boot = next(line for line in (node.rig_dir / "leases" / "f1").read_text().splitlines() if "boot_id=" in line)
+    alive = f"{main.pid}:{Path(f'/proc/{main.pid}/stat').read_text().rpartition(') ')[2].split()[19]}"
+    claims = [f"{alive} earlier", f"{main.pid}:1 {boot.removeprefix('boot_id=')}"]
+    for number, claim in enumerate(claims, start=1):
+        (node.rig_dir / "leases" / f".f1.claim.{number}").write_text(f"{claim}\n")
+    assert node.heal("f1").status == 0
+    assert all(state(pid) in "RS" for pid in tree)
+    assert os.listdir(node.rig_dir / "leases") == []
+
+
+def test_the_next_fault_gives_way_to_a_healer_at_work(node: Node) -> None:
+    starts = crashed(node)
+    healer = node.script("heal.sh", what="all")
+    until(starts.exists, "it has given the start command")
+    later = node.script("cpu-hog.sh", hold="1", load="1", id="f2")
+    skipped = next(event for event in later.end() if event.name == "skipped")
+    assert skipped.fields["reason"] == "lease f1 was left by a dead script and is being undone"
+    healer.end(timeout_s=60)
+    assert starts.read_text() == "start\n"
+    assert node.leases == []
+
+
 def test_nothing_to_heal(node: Node) -> None:
     assert node.heal("all").status == 0
     assert node.heal("all").said == ""

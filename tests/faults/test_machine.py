@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.faults.node import Event, Node, Script, state, until
+from tests.faults.node import Event, Node, Script, parse, state, until, uptime
 
 MIB = 2**20
 
@@ -106,6 +107,38 @@ def test_heal_undoes_what_a_killed_script_left(node: Node, name: str, values: di
     assert node.leases == []
 
 
+def test_a_writer_that_outlives_its_script_is_ended_with_it(node: Node, tmp_path: Path) -> None:
+    """Where `fallocate` does not serve, writing takes a while; a writer that went on would fill the disk anew."""
+    fake = tmp_path / "bin"
+    fake.mkdir()
+    (fake / "fallocate").write_text("#!/bin/sh\nexit 1\n")
+    (fake / "fallocate").chmod(0o755)
+    node.env["PATH"] = f"{fake}:{os.environ['PATH']}"
+    script = node.script("disk-fill.sh", hold="60", leave="1048576", most=str(1024 * MIB))
+    until(lambda: "\nhogs=\n" not in lease_text(node) and "\nhogs=" in lease_text(node), "the writer is in the lease")
+    line = next(line for line in lease_text(node).splitlines() if line.startswith("hogs="))
+    writer = psutil.Process(int(line.removeprefix("hogs=").partition(":")[0]))
+    writer.suspend()
+    script.process.kill()
+    script.process.wait()
+    assert node.heal("f1").status == 0
+    assert state(writer.pid) in "-Z"
+    assert list(node.home.glob(".rig-fill-*")) == []
+    assert node.leases == []
+
+
+def test_a_disk_is_filled_where_fallocate_does_not_serve(node: Node, tmp_path: Path) -> None:
+    fake = tmp_path / "bin"
+    fake.mkdir()
+    (fake / "fallocate").write_text("#!/bin/sh\nexit 1\n")
+    (fake / "fallocate").chmod(0o755)
+    node.env["PATH"] = f"{fake}:{os.environ['PATH']}"
+    script = node.script("disk-fill.sh", hold="1", leave="1048576", most=str(40 * MIB))
+    assert int(script.wait_for("struck").fields["bytes"]) >= 40 * MIB
+    script.end()
+    assert (script.status, list(node.home.glob(".rig-fill-*"))) == (0, [])
+
+
 def test_a_lease_names_only_files_of_its_own(node: Node, tmp_path: Path) -> None:
     """Fail closed: an edited lease does not make the heal remove a foreign file."""
     precious = tmp_path / "precious"
@@ -173,6 +206,31 @@ def test_a_reboot_that_does_not_come_is_ineffective(node: Node, main: psutil.Pro
     script = node.script("reboot.sh", start="false")
     assert named(script, "ineffective").fields["reason"] == "shutdown: not today"
     assert (script.status, node.leases, main.is_running()) == (11, [], True)
+
+
+def test_a_restart_that_may_still_come_keeps_its_lease(node: Node, main: psutil.Process, tmp_path: Path) -> None:
+    """It was asked for and its script is dead: without the lease nobody would start exo after the boot."""
+    fake = tmp_path / "bin"
+    fake.mkdir()
+    (fake / "shutdown").write_text("#!/bin/sh\nexit 0\n")
+    (fake / "shutdown").chmod(0o755)
+    node.env["PATH"] = f"{fake}:{os.environ['PATH']}"
+    script = node.script("reboot.sh", start=f"{node.start_command()} &")
+    script.wait_for("striking")
+    live = node.heal("f1")
+    assert (live.status, script.process.poll(), node.leases) == (12, None, ["f1"])
+    script.process.kill()
+    script.process.wait()
+    dead = node.heal("all")
+    assert "may still come" in next(event for event in parse(dead.said) if event.name == "unhealed").fields["reason"]
+    lease = node.rig_dir / "leases" / "f1"
+    lease.write_text(re.sub(r"deadline=.*", f"deadline={uptime() - 20:.3f}", lease.read_text()))
+    assert (node.heal("expired").status, node.leases) == (0, ["f1"])
+    later = node.script("freeze.sh", hold="1", id="f2")
+    assert "in force" in named(later, "skipped").fields["reason"]
+    lease.write_text(re.sub(r"deadline=.*", f"deadline={uptime() - 60:.3f}", lease.read_text()))
+    assert (node.heal("expired").status, node.leases) == (0, [])
+    assert main.is_running()
 
 
 def test_after_a_reboot_exo_is_started_and_the_lease_dropped(node: Node, tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
+from rig.config.inventory import ExoProcess
 from rig.config.plan import KindPlan, Plan
 from rig.errors import FaultError
 from rig.injection.fault import Identity
@@ -142,6 +144,26 @@ async def test_a_fault_that_is_in_force_already_aborts(rig: Rig) -> None:
         await rig.journal.reached("holding")
         with pytest.raises(FaultError, match="blast radius"):
             await injector(rig, nodes, freezes()).run(asyncio.Event())
+        stop.set()
+        await other
+
+
+async def test_a_node_under_a_fault_and_one_without_exo_are_two(rig: Rig) -> None:
+    """Each alone would leave room for a third under a blast radius of 2."""
+    stop = asyncio.Event()
+    empty = ExoProcess(home=str(rig.server.folder / "no exo here"), start="true")
+    third = rig.server.node(rig_dir=str(rig.server.folder / "rig of n3"), exo=empty, api="http://127.0.0.1:3")
+    second = rig.node(rig_dir=str(rig.server.folder / "rig of n2"), api="http://127.0.0.1:2")
+    schedule = iter([replace(next(freezes()), node="n2", nodes=("n2",))])
+    async with open_nodes(rig.server.inventory(n1=rig.node(), n2=second, n3=third)) as nodes:
+        for conn in nodes.values():
+            await upload(conn)
+        other = asyncio.create_task(rig.fault(nodes, "cpu-hog", hold_s=60.0).run(stop))
+        await rig.journal.reached("holding")
+        striking = injector(rig, nodes, schedule)
+        striking.plan = striking.plan.model_copy(update={"blast_radius": 2})
+        with pytest.raises(FaultError, match=r"cpu-hog .* on n1; exo does not run on n3"):
+            await striking.run(asyncio.Event())
         stop.set()
         await other
 

@@ -1,6 +1,6 @@
 """Something that looks like exo to the node scripts: a main process with a pid file, a tracker and runners as children.
 
-`python …/bin/exo HOME RUNNERS` is the main process; it ends by itself after two minutes, its children soon after.
+`python …/bin/exo HOME RUNNERS LIFE` is the main process; it ends by itself after LIFE seconds, its children soon after.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rig.config.inventory import ExoProcess
 
 _MAIN = """
 import fcntl, os, subprocess, sys, time
-home, runners = sys.argv[1], int(sys.argv[2])
+home, runners, life = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 lock = open(home + "/exo.lock", "w")
 try:
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,14 +33,14 @@ if os.path.exists(home + "/is-master"):
     held = open(home + "/event_log/master/events.bin", "ab")
     print("2026-01-01 00:00:00.000 | INFO | Node elected Master - promoting self",
           file=open(home + "/exo_log/exo.log", "w"))
-sleep = "import time; time.sleep(130)"
+sleep = f"import time; time.sleep({life + 10})"
 children = [subprocess.Popen([sys.executable, "-S", "-E", "-c", sleep, "resource_tracker"])]
 children += [subprocess.Popen([sys.executable, "-S", "-E", "-c", sleep, "spawn_main", "--multiprocessing-fork"])
              for _ in range(runners)]
 with open(home + "/exo.pid.new", "w") as file:
     file.write(str(os.getpid()))
 os.rename(home + "/exo.pid.new", home + "/exo.pid")
-time.sleep(120)
+time.sleep(life)
 """
 
 
@@ -49,6 +49,7 @@ class FakeExo:
     folder: Path
     runners: int = 1
     master: bool = False
+    life_s: int = 120
 
     def __post_init__(self) -> None:
         self.home = self.folder / "exo home"
@@ -60,7 +61,8 @@ class FakeExo:
 
     @property
     def command(self) -> str:
-        return shlex.join([sys.executable, "-S", "-E", f"{self.folder}/bin/exo", str(self.home), str(self.runners)])
+        words = [f"{self.folder}/bin/exo", str(self.home), str(self.runners), str(self.life_s)]
+        return shlex.join([sys.executable, "-S", "-E", *words])
 
     def process(self, **changes: object) -> ExoProcess:
         start = f"nohup {self.command} </dev/null >/dev/null 2>&1 &"

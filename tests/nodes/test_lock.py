@@ -45,6 +45,40 @@ async def test_it_is_renewed_and_its_loss_is_told(server: SshServer) -> None:
         assert "owner=eve" in lock_file(server).read_text()  # not ours to remove
 
 
+def expired(server: SshServer, by_s: float = 0.0) -> bool:
+    line = next(line for line in lock_file(server).read_text().splitlines() if line.startswith("deadline="))
+    return float(Path("/proc/uptime").read_text().split()[0]) > float(line.removeprefix("deadline=")) + by_s
+
+
+@pytest.mark.parametrize("meanwhile", ["nobody", "another rig"])
+async def test_a_node_may_be_silent_for_longer_than_its_lock_lasts(server: SshServer, meanwhile: str) -> None:
+    """As one that boots again is. What was done to the lock then is found out when the node speaks again."""
+    async with open_nodes(server.inventory()) as nodes:
+        await upload(nodes["n1"])
+        async with hold_locks(nodes, "run a", ttl_s=0.6) as locks:
+            server.kill()
+            await until(lambda: expired(server, by_s=3.0))
+            if meanwhile != "nobody":
+                lock_file(server).write_text("owner=eve@desk:3\ntoken=other\nboot_id=x\ndeadline=1\n")
+            server.start()
+            if meanwhile == "nobody":
+                await until(lambda: not expired(server))
+                assert not locks.lost.is_set()
+            else:
+                async with asyncio.timeout(20):
+                    await locks.lost.wait()
+                assert "taken by another rig" in locks.reason
+
+
+async def test_a_node_that_stays_silent_is_lost(server: SshServer) -> None:
+    async with open_nodes(server.inventory()) as nodes:
+        await upload(nodes["n1"])
+        async with hold_locks(nodes, "run a", ttl_s=0.6, silent_s=1.0) as locks:
+            server.kill()
+            async with asyncio.timeout(20):
+                await locks.lost.wait()
+
+
 @pytest.mark.parametrize("stale", ["deadline", "boot", "owner"])
 async def test_an_expired_lock_is_taken_over(server: SshServer, stale: str) -> None:
     boot = boot_id()

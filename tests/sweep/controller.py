@@ -19,7 +19,7 @@ from rig.errors import JournalError, RigError
 from rig.injection.aim import AimContext, InstanceView
 from rig.injection.fault import Fault, Identity
 from rig.injection.lease import refuse_live
-from rig.injection.schedule import Planned
+from rig.injection.schedule import Half, Planned
 from rig.journal.records import AnyRecord, FaultChanged
 from rig.journal.write import Journal
 from rig.nodes.lock import default_owner, hold_locks
@@ -31,29 +31,35 @@ MODEL = "lab/tiny-a"
 
 @dataclass(frozen=True)
 class Order:
-    """What a controller is to do: a fault of `kind` on `n1` for `hold_s`; the journal and `end.json` go to `out`."""
+    """What a controller is to do: a fault of `kind` on `n1` for `hold_s`. `end.json`, with what it made of it, goes to
+    `out`; the journal as well, or to `journal`.
+    """
 
     inventory: str
     kind: Kind
     hold_s: float
     out: str
-    step_clock_s: float = 0.0  # the wall clock jumps by so much when the fault has struck
+    journal: str = ""
+    step_clock_s: float = 0.0  # the wall clock jumps by so much …
+    step_at: str = "struck"  # … when the fault has come so far
 
 
 def planned(order: Order) -> Planned:
     """Small amounts: the machine is shared with whatever else runs on it."""
-    cut = order.kind in CUTS
-    settings = KindPlan(leave=2**20, most=24 * 2**20, load=1, interface="vnode", loss=50, bandwidth=256)
+    cut, double = order.kind in CUTS, order.kind == "double"
+    by = "vnode" if order.kind in ("link-down", "one-way-partition") else None
+    settings = KindPlan(leave=2**20, most=24 * 2**20, load=1, interface=by, loss=50, bandwidth=256, delay=0.1)
     return Planned(
         index=0,
         kind=order.kind,
         aim="n1 | n2" if cut else "node n1",
         hold_s=order.hold_s,
         gap_s=0.0,
-        nodes=("n1",),
+        nodes=("n1", "n2") if double else ("n1",),
         node="n1",
         model=MODEL if order.kind == "runner-kill" else None,
         sides=(("n1",), ("n2",)) if cut else None,
+        halves=(Half(kind="freeze", node="n1"), Half(kind="node-crash", node="n2")) if double else (),
         direction="in" if order.kind == "one-way-partition" else "both",
         settings=settings,
     )
@@ -66,13 +72,13 @@ def read_inventory(path: str) -> Inventory:
 async def strike(order: Order) -> tuple[str, str]:
     """The fault's last state, and why. Raises RigError."""
     inventory = read_inventory(order.inventory)
-    journal = Journal(Path(order.out), RunClock())
+    journal = Journal(Path(order.journal or order.out), RunClock())
 
     async def instances() -> Sequence[InstanceView]:
         return [InstanceView(instance_id="i1", model=MODEL, runners={"n1": "r1"}, port=None)]
 
     def stepped(record: AnyRecord) -> None:
-        if order.step_clock_s and isinstance(record, FaultChanged) and record.state == "struck":
+        if order.step_clock_s and isinstance(record, FaultChanged) and record.state == order.step_at:
             true = time.time
             time.time = lambda: true() + order.step_clock_s
 

@@ -11,83 +11,134 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from rig.config.inventory import Inventory, Node
-from rig.config.plan import KINDS
+from rig.config.plan import AT_ONCE, KINDS, RESTARTS, Kind
 from rig.errors import CommandTimeout, NodeError, RigError, SshError
+from rig.journal.write import journal_name
 from rig.nodes.doctor_full import examine_fully
 from rig.nodes.inspect import inspect
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import open_nodes
 from tests.nodes.servers import SshServer
-from tests.sweep.case import Outcome, Struck, end_of, left_over, run, settled
+from tests.sweep.case import HOLD_S, MOMENTS, Moment, Outcome, Struck, end_of, left_over, run, settled
 from tests.sweep.nursery import Nursery
 from tests.sweep.world import World
 
+Condition: TypeAlias = Callable[[World, Nursery, Path], Outcome]
+
+ASLEEP_S = HOLD_S + 2.5
+LATE_S = 60.0
+BLOCK = 4096
 MANY = 200
 LEAST_POISONS = 40
 
 
-def controller_stopped(world: World, nursery: Nursery, folder: Path) -> Outcome:
+def controller_stopped(kind: Kind, moment: Moment) -> Condition:
     """SIGSTOP for longer than the hold; it then wakes to a node that has healed by itself, and says so."""
 
-    def harm(struck: Struck) -> None:
-        os.kill(struck.controller, signal.SIGSTOP)
-        threading.Timer(4.0, os.kill, (struck.controller, signal.SIGCONT)).start()
+    def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
+        def harm(struck: Struck) -> None:
+            os.kill(struck.controller, signal.SIGSTOP)
+            threading.Timer(ASLEEP_S, os.kill, (struck.controller, signal.SIGCONT)).start()
 
-    outcome = run(world, nursery, "controller stopped beyond the hold", folder, "freeze", "holding", harm)
-    return _expecting(outcome, folder, {"healed"})
+        what = f"{kind:18} {moment:8} controller stopped"
+        outcome = run(world, nursery, what, folder, kind, moment, harm, plant=kind != "reboot")
+        return _expecting(outcome, folder, {"healed"})
 
-
-def controller_disk_full(world: World, nursery: Nursery, folder: Path) -> Outcome:
-    """The journal lies on a disk that is full when the fault has struck."""
-    disk = folder.with_name(f"{folder.name}-disk")
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "rig-sweep", str(disk)], check=True)
-    try:
-        return run(
-            world,
-            nursery,
-            "controller's disk full",
-            folder,
-            "partition",
-            "leased",
-            lambda _: _fill(disk / "ballast"),
-            out=disk,
-        )
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
+    return carry_out
 
 
-def _fill(path: Path) -> None:
-    with contextlib.suppress(OSError), path.open("wb", buffering=0) as file:
+def controller_disk_full(kind: Kind, moment: Moment) -> Condition:
+    """The journal lies on a disk that is full from that moment on: the fault is not said to have gone well."""
+
+    def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
+        disk = folder.with_name(f"{folder.name}-disk")
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "rig-sweep", str(disk)], check=True)
+        what = f"{kind:18} {moment:8} disk full"
+        try:
+            outcome = run(
+                world,
+                nursery,
+                what,
+                folder,
+                kind,
+                moment,
+                lambda _: _fill(disk),
+                journal=disk,
+                plant=kind != "reboot",
+            )
+        finally:
+            subprocess.run(["umount", "-l", str(disk)], check=True)
+        return _expecting(outcome, folder, {"error"})
+
+    return carry_out
+
+
+def _fill(disk: Path) -> None:
+    """All of it, and then the rest of the block that the journal has begun."""
+    with contextlib.suppress(OSError), (disk / "ballast").open("wb", buffering=0) as file:
         while True:
-            file.write(b"x" * 4096)
+            file.write(b"x" * BLOCK)
+    with (disk / journal_name(0)).open("ab", buffering=0) as file:
+        file.write(b"\n" * (-file.tell() % BLOCK))
 
 
-def clock_stepped(world: World, nursery: Nursery, folder: Path) -> Outcome:
-    """The controller's wall clock jumps by an hour while a fault holds: nothing ends early, late or twice."""
-    what = "controller's wall clock stepped by 1 h"
-    outcome = run(world, nursery, what, folder, "freeze", "holding", lambda _: None, step_clock_s=3600.0)
-    return _expecting(outcome, folder, {"healed"})
+def clock_stepped(kind: Kind, moment: Moment, step_s: float) -> Condition:
+    """The controller's wall clock jumps while a fault is on its way: nothing ends early, late or twice."""
+
+    def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
+        what = f"{kind:18} {moment:8} clock {step_s / 3600:+.0f} h"
+        plant = kind != "reboot"
+        outcome = run(world, nursery, what, folder, kind, moment, lambda _: None, step_clock_s=step_s, plant=plant)
+        on_time = outcome.late_s is None or abs(outcome.late_s) < LATE_S
+        wrong = [] if on_time else [f"healed {outcome.late_s:+.1f} s after its time"]
+        return _with(_expecting(outcome, folder, {"healed"}), wrong)
+
+    return carry_out
 
 
-def node_killed(world: World, nursery: Nursery, folder: Path) -> Outcome:
-    """Power failure in a hold, then a boot: the guard finds the lease of the earlier boot and starts exo."""
+def healer_killed(kind: Kind) -> Condition:
+    """Script and controller are dead, and so is what heals, once, while it does: the next look of the guard ends it."""
 
-    def harm(struck: Struck) -> None:
-        struck.kill_controller()
-        world.power_off()
-        world.boot()
+    def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
+        def harm(struck: Struck) -> None:
+            struck.kill_controller()
+            struck.kill_script()
+            struck.reach("healing")
+            world.n1.kill_healers()
 
-    what = "node lost power, controller killed"
-    return run(world, nursery, what, folder, "node-crash", "holding", harm, hold_s=30.0, plant=False)
+        outcome = run(world, nursery, f"{kind:18} healing  guard's heal killed", folder, kind, "holding", harm)
+        return _with(outcome, [] if outcome.healed_by == "guard" else ["not healed by the guard"])
+
+    return carry_out
+
+
+def node_killed(kind: Kind) -> Condition:
+    """Power failure in a hold, then a boot: the guard finds the lease of the earlier boot. What starts exo is the lease
+    of a crash; with other faults the machine itself does, as launchd or systemd.
+    """
+
+    def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
+        def harm(struck: Struck) -> None:
+            struck.kill_controller()
+            world.n1.power_off()
+            world.n1.boot()
+            if kind not in RESTARTS:
+                world.n1.exo.start()
+
+        what = f"{kind:18} holding  node lost power"
+        outcome = run(world, nursery, what, folder, kind, "holding", harm, hold_s=30.0, plant=False)
+        return _with(outcome, [] if outcome.healed_by == "guard" else ["not healed by the guard"])
+
+    return carry_out
 
 
 def sshd_restarted(world: World, nursery: Nursery, folder: Path) -> Outcome:
     outcome = run(
-        world, nursery, "sshd restarted", folder, "partition", "holding", lambda _: world.restart_sshd(), hold_s=3.0
+        world, nursery, "sshd restarted", folder, "partition", "holding", lambda _: world.n1.restart_sshd(), hold_s=3.0
     )
     return _expecting(outcome, folder, {"healed"})
 
@@ -112,10 +163,10 @@ def supervised(world: World, nursery: Nursery, folder: Path) -> Outcome:
         while not stop.wait(0.05):
             pid = 0
             with contextlib.suppress(OSError, ValueError):
-                pid = int((world.exo.home / "exo.pid").read_text())
+                pid = int((world.n1.exo.home / "exo.pid").read_text())
             if not Path(f"/proc/{pid}").exists() and not stop.is_set():
                 with contextlib.suppress(AssertionError):
-                    world.exo.start()
+                    world.n1.exo.start()
 
     watching = threading.Thread(target=supervise, daemon=True)
 
@@ -142,6 +193,7 @@ def hanging_commands(world: World, nursery: Nursery, folder: Path) -> Outcome:
     deaf.mkdir()
     (deaf / "sh").write_text("#!/bin/sh\nexec sleep 600\n")
     (deaf / "sh").chmod(0o755)
+    world.n1.fresh_exo()
     before = settled(world)
     begun = time.monotonic()
     inventory = world.inventory()
@@ -161,7 +213,7 @@ def hanging_commands(world: World, nursery: Nursery, folder: Path) -> Outcome:
 
     wrong = asyncio.run(ask())
     took_s = time.monotonic() - begun
-    for process in world.mine():
+    for process in world.n1.mine():
         with contextlib.suppress(Exception):
             if process.cmdline()[:2] == ["sleep", "600"]:
                 process.kill()
@@ -172,6 +224,7 @@ def hanging_commands(world: World, nursery: Nursery, folder: Path) -> Outcome:
 def many_nodes(world: World, nursery: Nursery, folder: Path) -> Outcome:
     """200 nodes in one inventory, each answering: read, connected, asked."""
     del nursery
+    world.n1.fresh_exo()
     before = settled(world)
     server = SshServer(folder, host="0.0.0.0")
     server.start()
@@ -208,6 +261,7 @@ def metacharacters(world: World, nursery: Nursery, folder: Path) -> Outcome:
     """Shell metacharacters in every value of an inventory that is not a command: none is executed."""
     del nursery
     folder.mkdir(parents=True)
+    world.n1.fresh_exo()
     before = settled(world)
     begun = time.monotonic()
     trap = folder / "executed"
@@ -295,11 +349,29 @@ def _with(outcome: Outcome, wrong: list[str]) -> Outcome:
     return Outcome(outcome.what, outcome.healed_by, outcome.after_s, outcome.late_s, [*outcome.residue, *wrong])
 
 
-CONDITIONS: Final[dict[str, Callable[[World, Nursery, Path], Outcome]]] = {
-    "controller stopped beyond the hold": controller_stopped,
-    "controller's disk full": controller_disk_full,
-    "controller's wall clock stepped by 1 h": clock_stepped,
-    "node lost power, controller killed": node_killed,
+STRUCK_BY: tuple[Kind, ...] = ("freeze", "partition", "graceful-stop", "reboot")
+"""Kinds of different nature: a signal to processes, a packet filter, a stop of exo, a restart of the machine."""
+
+
+def _crossed() -> Iterator[tuple[str, Condition]]:
+    """What happens to the controller, by kind and moment."""
+    for kind in STRUCK_BY:
+        for number, moment in enumerate(MOMENTS):
+            if kind in AT_ONCE and moment in ("holding", "healing"):
+                continue  # no hold; and it heals on a node that the controller is only about to find again
+            yield f"{kind:18} {moment:8} controller stopped", controller_stopped(kind, moment)
+            if moment != "healing":
+                yield f"{kind:18} {moment:8} disk full", controller_disk_full(kind, moment)
+                step_s = 3600.0 if number % 2 else -3600.0
+                yield f"{kind:18} {moment:8} clock {step_s / 3600:+.0f} h", clock_stepped(kind, moment, step_s)
+
+
+CONDITIONS: Final[dict[str, Condition]] = {
+    **dict(_crossed()),
+    **{
+        f"{kind:18} healing  guard's heal killed": healer_killed(kind) for kind in ("freeze", "partition", "node-crash")
+    },
+    **{f"{kind:18} holding  node lost power": node_killed(kind) for kind in ("node-crash", "disk-fill", "net-loss")},
     "sshd restarted": sshd_restarted,
     "script stopped, controller killed": script_stopped,
     "a supervisor restarts exo at once": supervised,

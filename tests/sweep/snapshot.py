@@ -1,26 +1,26 @@
-"""Everything that a fault could leave behind on a node, as values that can be compared."""
+"""Everything that a fault could leave behind on the nodes, as values that can be compared."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from tests.sweep.machine import Machine
 from tests.sweep.world import World
 
 # The rig's own: kept between faults, and said to be in docs/node-scripts.md.
-_KEPT = re.compile(r"(scripts-[0-9a-f]+(/.*)?|log(/.*)?|leases|tree|guard|lock|exo\.pid)$")
+_KEPT = re.compile(r"(scripts-[0-9a-f]+(/.*)?|log(/.*)?|leases|tree|guard|lock|exo\.pid|exo\.lock|event_log(/.*)?)$")
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    filters: str
-    links: str
-    shapes: str
+    filters: tuple[str, ...]
+    links: tuple[str, ...]
+    shapes: tuple[str, ...]
     processes: tuple[str, ...]
     files: tuple[str, ...]
     foreign: str
@@ -37,25 +37,35 @@ class Snapshot:
 
 def take(world: World, *, runners: bool = True) -> Snapshot:
     """`runners`: whether exo's runners are looked at; whoever kills one leaves it to exo to make another."""
-    enter = world.network.enter_node
+
+    def each(look: Callable[[Machine], Iterable[str]]) -> tuple[str, ...]:
+        return tuple(f"{machine.name} {item}" for machine in world.machines for item in look(machine))
+
     return Snapshot(
-        filters=_run(*enter, "nft", "list", "ruleset"),
-        links="\n".join(sorted(re.sub(r" tentative|valid_lft.*", "", _run(*enter, "ip", "-o", "addr")).splitlines()))
-        + "".join(_run(*enter, "ip", family, "route") for family in ("-4", "-6"))
-        + "".join(sorted(re.findall(r"<[^>]*>", re.sub(r"LOWER_UP|NO-CARRIER", "", _run(*enter, "ip", "-o", "link"))))),
-        shapes=_run(*enter, "tc", "qdisc", "show"),
-        processes=_processes(world, runners=runners),
-        files=_files(world),
+        filters=each(lambda machine: machine.command("nft", "list", "ruleset").splitlines()),
+        links=each(_links),
+        shapes=each(lambda machine: machine.command("tc", "qdisc", "show").splitlines()),
+        processes=each(lambda machine: _processes(machine, runners=runners)),
+        files=each(_files),
         foreign=_foreign(world),
     )
 
 
-def _processes(world: World, *, runners: bool) -> tuple[str, ...]:
+def _links(machine: Machine) -> list[str]:
+    """Addresses, routes and interfaces; not what settles by itself in the kernel's own time."""
+    addresses = re.sub(r" tentative|valid_lft.*", "", machine.command("ip", "-o", "addr")).splitlines()
+    routes = [line for family in ("-4", "-6") for line in machine.command("ip", family, "route").splitlines()]
+    flags = re.findall(r"<[^>]*>", re.sub(r"LOWER_UP|NO-CARRIER", "", machine.command("ip", "-o", "link")))
+    return sorted([*addresses, *routes, *flags])
+
+
+def _processes(machine: Machine, *, runners: bool) -> list[str]:
     """exo's tree by command and whether it is stopped; every other process of the node that is not always there."""
-    tree = [one for one in world.exo_tree() if runners or _kind(one) != "spawn_main"]
-    found = [f"exo {'stopped' if one.status() == psutil.STATUS_STOPPED else 'up'} {_kind(one)}" for one in tree]
-    always = {one.pid for one in world.exo_tree()} | {one.pid for one in world.processes}
-    for one in world.mine():
+    tree = machine.exo_tree()
+    seen = [one for one in tree if runners or _kind(one) != "spawn_main"]
+    found = [f"exo {'stopped' if one.status() == psutil.STATUS_STOPPED else 'up'} {_kind(one)}" for one in seen]
+    always = {one.pid for one in tree} | {one.pid for one in machine.processes}
+    for one in machine.mine():
         try:
             words = one.cmdline()
             if (
@@ -70,7 +80,7 @@ def _processes(world: World, *, runners: bool) -> tuple[str, ...]:
             found.append(f"{one.status()} {' '.join(words)[:120]}")
         except psutil.Error:
             continue
-    return tuple(sorted(found))
+    return sorted(found)
 
 
 def _kind(process: psutil.Process) -> str:
@@ -78,21 +88,21 @@ def _kind(process: psutil.Process) -> str:
     return next((word for word in ("resource_tracker", "spawn_main") if word in words), "main")
 
 
-def _files(world: World) -> tuple[str, ...]:
+def _files(machine: Machine) -> list[str]:
     found: list[str] = []
-    for root in (world.rig_dirs["n1"], world.exo.home):
+    for root in (machine.rig_dir, machine.exo.home):
         for path in sorted(root.rglob("*")):
             name = str(path.relative_to(root))
             if not _KEPT.match(name) and not name.startswith(("lock.", "exo_log", "leases/foreign")):
                 found.append(f"{root.name}/{name} {path.lstat().st_mode:o}")
-    return tuple(found)
+    return found
 
 
 def _foreign(world: World) -> str:
     """The planted process, lease and rule. (The rule is part of `filters` as well.)"""
     assert world.foreign is not None
     state = Path(f"/proc/{world.foreign.pid}/stat").read_text().rpartition(") ")[2][0]
-    lease = world.leases / "foreign"
+    lease = world.n1.leases / "foreign"
     return f"{state} {lease.read_text() if lease.exists() else 'no lease'}"
 
 
@@ -105,10 +115,3 @@ def _changes(was: str | tuple[str, ...], now: str | tuple[str, ...]) -> str:
 
 def _items(value: str | tuple[str, ...]) -> set[str]:
     return set(value.splitlines()) if isinstance(value, str) else set(value)
-
-
-def _run(*command: str) -> str:
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=20, check=True, env={**os.environ, "LC_ALL": "C"}
-    )
-    return done.stdout

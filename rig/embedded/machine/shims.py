@@ -67,6 +67,12 @@ INERT = """#!/bin/sh
 exit 0
 """
 
+NOT_HERE = """#!/bin/sh
+# This node is some processes of a machine that is somebody's: restarting that one is not emulated.
+echo "{name}: this node has no machine of its own" >&2
+exit 1
+"""
+
 CALL_TIMEOUT_S = 30.0
 
 
@@ -85,6 +91,7 @@ def write_shims(settings: NodeSettings) -> None:
     scripts["sudo"] = SUDO
     scripts["hostname"] = HOSTNAME.format(name=settings.name)
     scripts["ip"] = IP.format(interface=settings.interface, ipv4=settings.ipv4, ipv6=settings.ipv6)
+    scripts |= {name: NOT_HERE.format(name=name) for name in ("shutdown", "reboot")}
     for name in settings.inert:
         scripts[name] = INERT
     for name, text in scripts.items():
