@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.analysis.attempts import ROW, Attempts, Row, Source, Told, Way, Ways, row_of, way_of
+from rig.analysis.attempts import Attempts, Row, Source, Told, Way, Ways, row_of, table_of, way_of
 from rig.analysis.sightings import ServedIds
 from rig.analysis.ticks import Health, HealthRow, Index, health_row, healths, index_of
 from rig.journal.records import (
@@ -198,7 +198,7 @@ class Batcher:
         self._stretches.append(Stretch(*counts, self._last_t, self._now_t, open_t))
 
     def _pack(self) -> None:
-        self._tables.append(np.array(self._rows, dtype=ROW))
+        self._tables.append(table_of(self._rows))
         self._rows.clear()
 
     def cut(self) -> Batch:

@@ -8,6 +8,8 @@ progressed until the first strike after its start, if that came within twice `su
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
@@ -161,9 +163,12 @@ class Windows:
         return found
 
     def _mattered_until(self, rows: Rows) -> Floats:
-        started_t = rows.started_t
-        strikes = np.append(np.array(self._faults.strikes, dtype=np.float64), np.inf)
-        first_t = strikes[np.searchsorted(strikes, started_t)]
-        reached_t = np.where(first_t <= started_t + self._unseen_s, first_t, started_t)
-        unseen_t = np.minimum(reached_t, rows.ended_t)
-        return np.where(rows.streamed | rows.progressed, rows.stalled_t, unseen_t) + self._tolerance_s
+        until_t = rows.stalled_t
+        unseen = np.flatnonzero(~(rows.streamed | rows.progressed))
+        if len(unseen):
+            started_t, strikes = rows.started_t[unseen], self._faults.strikes
+            after = np.array([*strikes[bisect_left(strikes, float(started_t.min())) :], math.inf])
+            first_t = after[np.searchsorted(after, started_t)]
+            reached_t = np.where(first_t <= started_t + self._unseen_s, first_t, started_t)
+            until_t[unseen] = np.minimum(reached_t, rows.ended_t[unseen])
+        return until_t + self._tolerance_s

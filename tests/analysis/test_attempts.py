@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rig.analysis.attempts import Recent, Together
+import numpy as np
+
+from rig.analysis.attempts import ROW, Recent, Together, row_of, table_of
+from rig.journal.records import RequestEnded, RequestStarted
 from tests.analysis.tape import A, B, Tape
 
 
@@ -58,3 +61,34 @@ def test_what_is_attributed_is_so_in_every_table_that_has_it() -> None:
     assert Recent(together, B).rows.fault.tolist() == [-1]
     assert attempts.fault.tolist() == [7, -1, 7]
     assert [first.response_id(at) for at in range(2)] == [attempts.response_id(0), attempts.response_id(2)]
+
+
+def test_rows_packed_into_a_table_are_what_numpy_makes_of_them() -> None:
+    tape = Tape()
+    tape.ok(1, 2)
+    tape.error(3, 4, connected_t=None, evidence="ConnectTimeout")
+    tape.lost(1, 121, "overdue", last_progress_t=20)
+    records = tape.records()
+    starts = {one.id: one for one in records if isinstance(one, RequestStarted)}
+    ends = [one for one in records if isinstance(one, RequestEnded)]
+    rows = [row_of(number, starts[end.id].planned_t, end) for number, end in enumerate(ends)]
+    rows.append(row_of(7, None, ends[0]))
+    table = table_of(rows)
+    wanted = np.array(rows, dtype=ROW)
+    for name in ROW.names or ():
+        np.testing.assert_array_equal(table[name], wanted[name])
+    table["fault"] = 5  # it can be written to
+    assert np.isnan(table["planned_t"]).tolist() == [False, False, False, True]
+    assert len(table_of([])) == 0
+
+
+def test_those_that_are_asked_for_are_taken_by_place_and_by_mark() -> None:
+    tape = Tape()
+    for second in range(6):
+        tape.ok(second, second + 0.5)
+    attempts = tape.attempts()
+    marks = np.array([True, False, False, True, True, False])
+    for asked in (marks, np.flatnonzero(marks)):
+        assert attempts.where(asked).started_t.tolist() == [0, 3, 4]
+        part = attempts.part(np.flatnonzero(marks))
+        assert [part.id(at) for at in range(3)] == [attempts.id(at) for at in (0, 3, 4)]
