@@ -153,16 +153,26 @@ def read_run(folder: Path) -> Run:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """Whole lines with their ends, at the end perhaps a torn one. One longer than any that is written is in pieces."""
+    """Whole lines with their ends, at the end perhaps a torn one. One longer than any that is written is in pieces.
+
+    A torn line ends it, also where more has been written meanwhile: the rest of that line is no line.
+    """
     try:
         with path.open("rb") as file:
             while block := file.read(BLOCK_BYTES):
-                yield block + file.readline(MAX_LINE_BYTES) if block[-1:] != b"\n" else block
+                rest = b"" if block[-1:] == b"\n" else file.readline(MAX_LINE_BYTES)
+                whole = block + rest
+                yield whole
+                if whole[-1:] != b"\n" and len(rest) < MAX_LINE_BYTES:
+                    return
     except OSError as error:
         raise JournalError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _kind(line: bytes) -> str | None:
-    value: Any = msgspec.json.decode(line)
+    try:
+        value: Any = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # no JSON behind a beginning that is no record either
+        return None
     kind: Any = value.get("kind") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # any JSON
     return kind if isinstance(kind, str) else None

@@ -64,6 +64,18 @@ def test_a_line_without_its_end_is_torn_even_when_it_parses(folder: Path) -> Non
     assert run.notes.torn
 
 
+def test_a_line_that_is_being_written_is_torn_and_its_rest_is_no_line(folder: Path) -> None:
+    run = _run(folder, PHASE + PHASE[:-9])
+    (file,) = run.files()
+    blocks = file.blocks()
+    assert len(next(blocks)) == 1
+    with (folder / journal_name(0)).open("ab") as growing:
+        growing.write(PHASE[-9:] + PHASE)
+    assert list(blocks) == []
+    assert (file.notes.torn, file.notes.broken_count) == (True, 0)
+    assert len(list(run.records())) == 3
+
+
 def test_only_the_last_file_may_be_torn(folder: Path) -> None:
     run = _run(folder, PHASE[:-10], PHASE)
     assert len(list(run.records())) == 1
@@ -82,6 +94,8 @@ def test_only_the_last_file_may_be_torn(folder: Path) -> None:
         b'{"kind":7}\n',
         b'{"kind":"phase","t":1.0,"phase":"lunch"}\n',
         b'{"kind":"phase","t":1.0}\n',
+        b'-1","index":996}\n',
+        b'{"kind":"newer"} and more\n',
     ],
 )
 def test_a_broken_line_is_numbered_and_the_rest_is_read(folder: Path, bad: bytes) -> None:
