@@ -6,7 +6,8 @@ the latency of the loaded cluster. But one that hangs must not hide for so long 
 waits at an instance that is gone says nothing of the new one): the next one goes beside it when it has waited for
 `patience_s`, the third after twice that, and so on, until `MOST_WAITING` wait. So few hang, and the gap between two
 stays in proportion to the outage. Nothing sent before a heal, or before a model had a new instance, holds back what
-comes after: time to serve is that of a request *started* after the heal.
+comes after (time to serve is that of a request *started* after the heal): waits are counted anew, and only
+`MOST_OUTSTANDING` bounds all of them together.
 
 No node gets more than `node_per_s`, whatever the others do: when one stands still its share is not put upon the rest.
 A turn that this leaves out shows as a longer gap between attempts, which is what the report gives as the resolution.
@@ -19,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from typing import Final, TypeAlias
 
@@ -30,7 +31,8 @@ from rig.load.request import Call, perform
 from rig.load.tasks import first_error
 from rig.load.transport import LoadTransport
 
-MOST_WAITING: Final = 5
+MOST_WAITING: Final = 5  # per model and node, since something else may serve
+MOST_OUTSTANDING: Final = 3 * MOST_WAITING  # likewise, in all: of an outage, after its heal, at a new instance
 _Way: TypeAlias = tuple[str, str]
 """Model and entry node."""
 _AT_ONCE: Final = 2.0
@@ -81,7 +83,8 @@ class Prober:
         self._numbers = itertools.count(1)
         self._patience_s = patience_s
         self._newest: dict[_Way, tuple[str, float]] = {}  # the last probe and when it was sent, while it is outstanding
-        self._waiting: Counter[_Way] = Counter()
+        self._waiting: defaultdict[_Way, set[str]] = defaultdict(set)  # outstanding, and sent since it was renewed
+        self._outstanding: Counter[_Way] = Counter()
         self._allowances = {name: Allowance(node_per_s) for name in entries}
         self._fast = False
         self._wake = asyncio.Event()
@@ -100,18 +103,19 @@ class Prober:
     @property
     def outstanding(self) -> int:
         """How many probes have been sent and have not ended."""
-        return self._waiting.total()
+        return self._outstanding.total()
 
     def renew(self, models: Collection[str] | None = None) -> None:
         """Something else may serve now: probe these models (all, if None) at once, whatever is still outstanding."""
-        for way in [way for way in self._newest if models is None or way[0] in models]:
-            del self._newest[way]
+        for way in [way for way in self._waiting if models is None or way[0] in models]:
+            del self._waiting[way]
+            self._newest.pop(way, None)
         self._wake.set()
 
     def _may_send(self, way: _Way) -> bool:
         """Whether nothing outstanding holds back a new one."""
-        waiting, newest = self._waiting[way], self._newest.get(way)
-        if waiting >= MOST_WAITING:
+        waiting, newest = len(self._waiting[way]), self._newest.get(way)
+        if waiting >= MOST_WAITING or self._outstanding[way] >= MOST_OUTSTANDING:
             return False
         return newest is None or self._journal.now() >= newest[1] + self._patience_s * 2 ** (waiting - 1)
 
@@ -168,7 +172,8 @@ class Prober:
                 planned_t=now,
             )
             self._newest[way] = call.id, now
-            self._waiting[way] += 1
+            self._waiting[way].add(call.id)
+            self._outstanding[way] += 1
             group.create_task(self._send(call))
             return
 
@@ -177,6 +182,7 @@ class Prober:
             await perform(call, self._transport, self._journal)
         finally:
             way = call.model, call.entry
-            self._waiting[way] -= 1
+            self._waiting[way].discard(call.id)
+            self._outstanding[way] -= 1
             if way in self._newest and self._newest[way][0] == call.id:
                 del self._newest[way]

@@ -9,7 +9,7 @@ import pytest
 
 from rig.errors import JournalError
 from rig.journal.records import RequestEnded, RequestStarted
-from rig.load.prober import MOST_WAITING, Allowance, Prober
+from rig.load.prober import MOST_OUTSTANDING, MOST_WAITING, Allowance, Prober
 from tests.load.conftest import Recorded
 from tests.load.servers import HEAD, SOUND, Client, serving, sound, token, until
 
@@ -160,13 +160,33 @@ async def test_what_was_sent_before_a_heal_does_not_hold_back_what_comes_after(r
         prober.renew()
         await until(lambda: prober.outstanding == 5)
         assert Counter(start.model for start in starts(recorded)) == {"m": 2, "n": 3}
-        for _ in range(2 * MOST_WAITING):
+        for _ in range(MOST_OUTSTANDING):
             prober.renew()
             await asyncio.sleep(0.02)
-        assert prober.outstanding == 2 * MOST_WAITING, "and no more"
+        assert prober.outstanding == 2 * MOST_OUTSTANDING, "and no more"
         stop.set()
         await running
     assert prober.outstanding == 0
+
+
+async def test_after_a_heal_waits_are_counted_anew(recorded: Recorded) -> None:
+    """As many wait as may when the fault is healed: what follows is as close together as in the beginning."""
+    stop = asyncio.Event()
+    async with serving(silent) as one:
+        prober = Prober(["m"], {"one": one.url}, recorded.journal, fast_s=0.02, slow_s=60, limit_s=6.0, patience_s=0.1)
+        prober.fast = True
+        running = asyncio.create_task(prober.run(stop))
+        await until(lambda: prober.outstanding == MOST_WAITING)
+        healed_t = recorded.journal.now()
+        prober.renew()
+        await until(lambda: prober.outstanding >= MOST_WAITING + 3)
+        sent = [start.t for start in starts(recorded)][MOST_WAITING:]
+        assert not ends(recorded), "none of those before had to end"
+        stop.set()
+        await running
+    gaps = [later - earlier for earlier, later in pairwise([healed_t, *sent[:3]])]
+    assert gaps[1] >= 0.1
+    assert gaps[2] >= 0.2
 
 
 async def test_the_end_of_an_old_probe_lets_no_second_new_one_through(recorded: Recorded) -> None:
