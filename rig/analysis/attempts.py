@@ -56,6 +56,8 @@ ROW: Final = np.dtype(
 )
 Row: TypeAlias = tuple[Any, ...]
 _CODES: Final = {"int8": "b", "int32": "i", "int64": "q", "float64": "d", "bool": "?"}
+_MOST_TOKENS: Final = 2**31
+"""No answer has as many; where a server claims so, what was seen is counted."""
 _PACK: Final = struct.Struct("".join(_CODES[str(ROW[name])] for name in ROW.names or ()))  # aligned, as `ROW` is
 
 
@@ -96,6 +98,7 @@ def row_of(way: int, planned_t: float | None, end: RequestEnded) -> Row:
     """In the order of `ROW`."""
     gaps, ok = end.gaps, end.outcome == "completed"
     progress_t, first_t, last_t = end.last_progress_t, end.first_token_t, end.last_token_t
+    tokens = end.usage_tokens or end.tokens
     return (
         way,
         _NAN if planned_t is None else planned_t,
@@ -104,7 +107,7 @@ def row_of(way: int, planned_t: float | None, end: RequestEnded) -> Row:
         _NAN if progress_t is None else progress_t,
         _NAN if first_t is None else first_t,
         _NAN if last_t is None else last_t,
-        end.usage_tokens or end.tokens,
+        tokens if -_MOST_TOKENS < tokens < _MOST_TOKENS else end.tokens,
         gaps.count,
         gaps.sum_s,
         gaps.max_s,

@@ -24,6 +24,7 @@ from rig.load.sse import MAX_EVENT_BYTES, SseSplitter
 
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 _TEXT_BYTES: Final = 200  # of what was said or could not be parsed
+_MOST_TOKENS: Final = 2**53
 _PREFILL: Final = re.compile(rb'"processed_tokens":\s*(\d+)')
 
 
@@ -206,7 +207,7 @@ class StreamReader:
         if heard.response_id is None and chunk.id is not None:
             heard.response_id = str(chunk.id)
         if chunk.usage is not None and chunk.usage.completion_tokens is not None:
-            heard.usage_tokens = chunk.usage.completion_tokens
+            heard.usage_tokens = _kept(chunk.usage.completion_tokens)
         if chunk.error is not None:
             return True
         return self._choice(chunk.choices[0], t) if chunk.choices else False
@@ -333,7 +334,8 @@ class BodyReader:
     def _understand(self, answer: _Chunk, body: bytes) -> None:
         heard = self.heard
         heard.response_id = None if answer.id is None else str(answer.id)
-        heard.usage_tokens = None if answer.usage is None else answer.usage.completion_tokens
+        if answer.usage is not None and answer.usage.completion_tokens is not None:
+            heard.usage_tokens = _kept(answer.usage.completion_tokens)
         if answer.error is not None:
             heard.error = _text(body)
             return
@@ -357,6 +359,11 @@ def reader_for(*, streamed: bool, content_type: str) -> Reader:
     if streamed and kind not in ("application/json", "text/html"):
         return StreamReader()
     return BodyReader()
+
+
+def _kept(tokens: int) -> int:
+    """A server may claim any number; a column holds so many."""
+    return max(-_MOST_TOKENS, min(tokens, _MOST_TOKENS))
 
 
 class _ErrorAlone(msgspec.Struct):

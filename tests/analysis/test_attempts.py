@@ -48,6 +48,13 @@ def test_what_was_lost_keeps_its_evidence() -> None:
     assert [attempts.evidence(place) for place in range(2)] == ["", "nothing came"]
 
 
+def test_where_a_server_claims_what_no_answer_has_its_tokens_are_those_seen() -> None:
+    tape = Tape()
+    for claimed in (7, 10**30, -(10**30), None):
+        tape.ok(1, 2, tokens=3, usage_tokens=claimed)
+    assert tape.attempts().tokens.tolist() == [7, 3, 3, 3]
+
+
 def test_what_is_attributed_is_so_in_every_table_that_has_it() -> None:
     tape = Tape((A, B))
     for model in (A, B, A):

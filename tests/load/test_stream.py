@@ -116,6 +116,16 @@ def test_usage_and_id_are_kept() -> None:
     assert (reader.heard.response_id, reader.heard.usage_tokens) == ("x", 4)
 
 
+@pytest.mark.parametrize(("claimed", "kept"), [(10**30, 2**53), (-(10**30), -(2**53)), (2**53, 2**53), (-1, -1)])
+def test_a_claim_of_any_number_of_tokens_is_kept_as_one_that_a_column_holds(claimed: int, kept: int) -> None:
+    body = json.dumps({"choices": [{"message": {"content": "a"}}], "usage": {"completion_tokens": claimed}}).encode()
+    stream, whole = StreamReader(), BodyReader()
+    stream.feed([b"data: " + body + b"\n\n"], [1.0])
+    whole.feed([body], [1.0])
+    whole.end(clean=True)
+    assert (stream.heard.usage_tokens, whole.heard.usage_tokens) == (kept, kept)
+
+
 ANSWER = {
     "id": "y",
     "choices": [{"message": {"content": "ab"}, "finish_reason": "stop"}],
