@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -69,22 +70,26 @@ class Batch:
     repeated: Counter[Way]
     first_t: dict[Source, float]
 
-    def __getstate__(self) -> tuple[bytes, tuple[Any, ...]]:
-        """Records travel as they would in a file, which is quicker than as objects."""
-        texts = msgspec.msgpack.encode((self.others, self.before, self.indices, self.served, self.open))
+    def __getstate__(self) -> tuple[bytes | _Texts, tuple[Any, ...]]:
+        """Records travel as they would in a file, which is quicker than as objects; as these where one holds a number
+        that is too large for that."""
+        texts = found = self.others, self.before, self.indices, self.served, self.open
+        with suppress(OverflowError):
+            texts = msgspec.msgpack.encode(found)
         table = self.attempts.rows, list(self.attempts.ways), self.attempts.told, self.health
         return texts, (table, self.stretches, self.ended_elsewhere, self.repeated, self.first_t)
 
-    def __setstate__(self, state: tuple[bytes, tuple[Any, ...]]) -> None:
+    def __setstate__(self, state: tuple[bytes | _Texts, tuple[Any, ...]]) -> None:
         texts, (table, self.stretches, self.ended_elsewhere, self.repeated, self.first_t) = state
-        self.others, self.before, self.indices, self.served, self.open = _TEXTS.decode(texts)
+        self.others, self.before, self.indices, self.served, self.open = (
+            _texts.decode(texts) if isinstance(texts, bytes) else texts
+        )
         rows, ways, told, self.health = table
         self.attempts = Attempts(rows, Ways(ways), np.arange(len(rows)), told)
 
 
-_TEXTS: Final = msgspec.msgpack.Decoder(
-    tuple[list[AnyRecord], list[tuple[int, int]], list[Index], list[ServedIds], list[RequestStarted]]
-)
+_Texts: TypeAlias = tuple[list[AnyRecord], list[tuple[int, int]], list[Index], list[ServedIds], list[RequestStarted]]
+_texts: Final = msgspec.msgpack.Decoder(_Texts)
 
 
 class Batcher:

@@ -13,6 +13,7 @@ import signal
 import struct
 import subprocess
 import sys
+import traceback
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -68,7 +69,8 @@ def beside(run: Run, files: Sequence[JournalFile]) -> Generator[Iterator[Batch]]
 @contextmanager
 def _started(files: Sequence[JournalFile]) -> Generator[IO[bytes]]:
     path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, "-m", "rig.analysis.reading", *(f"{file.last:d}{file.path}" for file in files)]
+    # -P: nothing that lies where the rig was called is taken for a module of its own
+    command = [sys.executable, "-P", "-m", "rig.analysis.reading", *(f"{file.last:d}{file.path}" for file in files)]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": path} | _ONE_THREAD
     ) as process:
@@ -101,9 +103,10 @@ def _told(run: Run, files: Sequence[JournalFile], works: Sequence[IO[bytes]]) ->
 
 
 def _next(work: IO[bytes], file: JournalFile) -> Told:
-    length = work.read(_LENGTH.size)
-    content = work.read(*_LENGTH.unpack(length)) if len(length) == _LENGTH.size else b""
-    if not content:
+    head = work.read(_LENGTH.size)
+    length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
+    content = work.read(length)
+    if not content or len(content) < length:
         raise JournalError(f"the process that read {file.path} has died")
     return pickle.loads(content)
 
@@ -123,11 +126,13 @@ def _work(files: Sequence[str]) -> None:
             waiting.put(file.notes)
     except JournalError as error:
         waiting.put(error)
-    waiting.put(None)
-    sender.join()
+    finally:
+        waiting.put(None)
+        sender.join()
 
 
 def _send(waiting: Queue[Told | None]) -> None:
+    """Whatever fails here ends the process: nobody else would take what waits."""
     try:
         with os.fdopen(sys.stdout.fileno(), "wb", closefd=False) as out:
             while (told := waiting.get()) is not None:
@@ -136,6 +141,9 @@ def _send(waiting: Queue[Told | None]) -> None:
                 out.write(content)
     except OSError:
         os._exit(1)  # the work is for nobody
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
 
 
 if __name__ == "__main__":

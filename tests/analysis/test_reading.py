@@ -16,7 +16,7 @@ from rig.analysis.reading import beside, here
 from rig.analysis.verdict import verdict_of
 from rig.errors import JournalError
 from rig.journal.read import read_run
-from rig.journal.records import AnyRecord, InstanceServed, RequestEnded, RequestStarted, Served
+from rig.journal.records import AnyRecord, InstanceServed, RequestEnded, RequestStarted, Served, ViewChanged
 from rig.journal.run import write_run
 from rig.journal.write import journal_name
 from rig.report.json import report_json
@@ -124,6 +124,35 @@ def test_two_processes_beside_say_what_one_says(long_run: Path) -> None:
     assert told(together) == told(alone)
     assert other.notes == one.notes
     assert (one.notes.torn, one.notes.broken_count, one.notes.unknown) == (True, 1, {"of tomorrow": 1})
+
+
+def test_a_number_of_any_size_is_told_by_both(long_run: Path) -> None:
+    more = ViewChanged(t=1.0, node="node-1", facet="memory", value=10**30, since_t=None)
+    with (long_run / journal_name(0)).open("ab") as file:
+        file.write(msgspec.json.encode(more) + b"\n")
+    run = read_run(long_run)
+    with beside(run, run.files()) as found:
+        assert more in [record for batch in found for record in batch.others]
+
+
+def test_what_lies_where_the_rig_is_called_is_no_module_of_its_own(
+    long_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "queue.py").write_text("raise SystemExit('this is not the queue that was meant')")
+    monkeypatch.chdir(tmp_path)
+    run = read_run(long_run)
+    with beside(run, run.files()) as found:
+        assert sum(len(batch.attempts) for batch in found) > 0
+
+
+@pytest.mark.parametrize("wrong", ['{"no bucket":1}', '{"99999999999":1}'])
+def test_a_process_beside_that_fails_is_not_waited_for(long_run: Path, wrong: str) -> None:
+    with (long_run / journal_name(0)).open("ab") as file:
+        gaps = b'"gaps":{"count":1,"sketch":%s}' % wrong.encode()
+        file.write(b'{"kind":"request_end","t":1,"id":"r","outcome":"completed","started_t":0,"ended_t":1,%s}\n' % gaps)
+    run = read_run(long_run)
+    with pytest.raises(JournalError, match=r"read .*journal\.jsonl has died"), beside(run, run.files()) as found:
+        list(found)
 
 
 def test_a_file_that_cannot_be_read_ends_both(long_run: Path) -> None:
