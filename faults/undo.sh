@@ -92,10 +92,11 @@ resume() {
 }
 
 # restart_may_come: the machine was asked to restart and may yet do so. Its lease must be there then: exo is started by it. A script that
-# is alive waits for it, and knows when none comes; one that is dead was killed by somebody, or by the machine in its last seconds.
+# is alive waits for it, and knows when none comes, unless it is stopped; one that is dead was killed by somebody, or by the machine in
+# its last seconds.
 restart_may_come() {
 	[ "$kind" = reboot ] && [ "$phase" = struck ] && same_boot || return 1
-	! script_alive || return 0
+	! script_alive || [ "$P_state" = T ] || return 0
 	to_ms "$deadline"
 	restart_by_ms=$((R + 45000))
 	now

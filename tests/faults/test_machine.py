@@ -208,8 +208,8 @@ def test_a_reboot_that_does_not_come_is_ineffective(node: Node, main: psutil.Pro
     assert (script.status, node.leases, main.is_running()) == (11, [], True)
 
 
-def test_a_restart_that_may_still_come_keeps_its_lease(node: Node, main: psutil.Process, tmp_path: Path) -> None:
-    """It was asked for and its script is dead: without the lease nobody would start exo after the boot."""
+def restart_that_does_not_come(node: Node, tmp_path: Path) -> tuple[Script, Path]:
+    """The script that asked for it and waits, and its lease."""
     fake = tmp_path / "bin"
     fake.mkdir()
     (fake / "shutdown").write_text("#!/bin/sh\nexit 0\n")
@@ -217,19 +217,39 @@ def test_a_restart_that_may_still_come_keeps_its_lease(node: Node, main: psutil.
     node.env["PATH"] = f"{fake}:{os.environ['PATH']}"
     script = node.script("reboot.sh", start=f"{node.start_command()} &")
     script.wait_for("striking")
+    return script, node.rig_dir / "leases" / "f1"
+
+
+def ended(lease: Path, ago_s: float) -> None:
+    lease.write_text(re.sub(r"deadline=.*", f"deadline={uptime() - ago_s:.3f}", lease.read_text()))
+
+
+def test_a_restart_that_may_still_come_keeps_its_lease(node: Node, main: psutil.Process, tmp_path: Path) -> None:
+    """It was asked for and its script is dead: without the lease nobody would start exo after the boot."""
+    script, lease = restart_that_does_not_come(node, tmp_path)
     live = node.heal("f1")
     assert (live.status, script.process.poll(), node.leases) == (12, None, ["f1"])
     script.process.kill()
     script.process.wait()
     dead = node.heal("all")
     assert "may still come" in next(event for event in parse(dead.said) if event.name == "unhealed").fields["reason"]
-    lease = node.rig_dir / "leases" / "f1"
-    lease.write_text(re.sub(r"deadline=.*", f"deadline={uptime() - 20:.3f}", lease.read_text()))
+    ended(lease, 20)
     assert (node.heal("expired").status, node.leases) == (0, ["f1"])
     later = node.script("freeze.sh", hold="1", id="f2")
     assert "in force" in named(later, "skipped").fields["reason"]
-    lease.write_text(re.sub(r"deadline=.*", f"deadline={uptime() - 60:.3f}", lease.read_text()))
+    ended(lease, 60)
     assert (node.heal("expired").status, node.leases) == (0, [])
+    assert main.is_running()
+
+
+def test_a_script_that_is_stopped_knows_of_no_restart(node: Node, main: psutil.Process, tmp_path: Path) -> None:
+    """One that works waits for two minutes; nobody waits for ever for one that does not."""
+    script, lease = restart_that_does_not_come(node, tmp_path)
+    ended(lease, 60)
+    assert (node.heal("f1").status, script.process.poll(), node.leases) == (12, None, ["f1"])
+    script.process.send_signal(signal.SIGSTOP)
+    until(lambda: state(script.process.pid) == "T", "it is stopped")
+    assert (node.heal("f1").status, node.leases) == (0, [])
     assert main.is_running()
 
 
