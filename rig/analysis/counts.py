@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rig.analysis.attempts import Floats, Rows
 from rig.journal.records import How
-from rig.load.sketch import GapSketch, LogSketch, with_infinite
+from rig.load.sketch import GapSketch, LogSketch
 
 PERCENTILES: Final = (0.5, 0.9, 0.99)
 
@@ -189,4 +189,4 @@ class Latencies:
 
 def _quantiles(sketch: LogSketch, failed: int) -> Quantiles:
     count = sum(sketch.counts.values())
-    return Quantiles(count, tuple(sketch.quantiles(PERCENTILES)), tuple(with_infinite(sketch, failed, PERCENTILES)))
+    return Quantiles(count, tuple(sketch.quantiles(PERCENTILES)), tuple(sketch.quantiles(PERCENTILES, infinite=failed)))

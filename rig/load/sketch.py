@@ -8,7 +8,7 @@ about 23 / ln g buckets (580 at 2 %). Two sketches of the same error are merged 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -62,10 +62,14 @@ class LogSketch:
         """The value below or at which `share` (0 … 1) of the values are, in seconds; None when there are none."""
         return self.quantiles((share,))[0]
 
-    def quantiles(self, shares: Iterable[float]) -> list[float | None]:
-        total = sum(self.counts.values())
-        ordered = sorted(self.counts.items())
-        return [self._rank(ordered, max(1, math.ceil(share * total))) if total else None for share in shares]
+    def quantiles(self, shares: Iterable[float], *, infinite: int = 0) -> list[float | None]:
+        """The same for each share, of the values and of so many more that never ended: infinity where it is one."""
+        count, ordered = sum(self.counts.values()), sorted(self.counts.items())
+        total = count + infinite
+        ranks = [max(1, math.ceil(share * total)) for share in shares]
+        if not total:
+            return [None] * len(ranks)
+        return [math.inf if rank > count else self._rank(ordered, rank) for rank in ranks]
 
     def _rank(self, ordered: list[tuple[int, int]], rank: int) -> float:
         seen = 0
@@ -83,14 +87,3 @@ class GapSketch(LogSketch):
 
     def __init__(self) -> None:
         super().__init__(RELATIVE_ERROR)
-
-
-def with_infinite(sketch: LogSketch, infinite: int, shares: Sequence[float]) -> list[float | None]:
-    """Quantiles of the sketch and of so many values that never ended."""
-    count = sum(sketch.counts.values())
-    total = count + infinite
-    found: list[float | None] = []
-    for share in shares:
-        rank = max(1, math.ceil(share * total))
-        found.append(None if not total else math.inf if rank > count else sketch.quantile(rank / count))
-    return found

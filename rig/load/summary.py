@@ -11,7 +11,6 @@ from rich.text import Text
 
 from rig.journal.records import HeldBack
 from rig.load.arrivals import MOST_LATE_S
-from rig.load.sketch import with_infinite
 from rig.load.tally import PERCENTILES, Spread, Tally
 
 _NAMES = {
@@ -147,7 +146,7 @@ def _with_failures(tally: Tally) -> dict[str, dict[str, float]]:
     counted |= {"ttft_due": tally.failed_streamed, "e2el_due": failed}
     found: dict[str, dict[str, float]] = {}
     for name, infinite in counted.items():
-        values = with_infinite(getattr(tally, name).sketch, infinite, PERCENTILES)
+        values = getattr(tally, name).sketch.quantiles(PERCENTILES, infinite=infinite)
         named = zip(("p50_s", "p90_s", "p99_s"), values, strict=True)
         found[name] = {key: value for key, value in named if value is not None}
     return found

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rig.analysis.attempts import ROW, Rows, Ways, row_of
-from rig.analysis.counts import Counts, Latencies, Objectives, Timed, with_infinite
+from rig.analysis.counts import Counts, Latencies, Objectives, Timed
 from rig.journal.records import Gaps, RequestEnded
 from rig.load.sketch import GapSketch, LogSketch
 
@@ -144,4 +144,4 @@ def test_the_headline_says_how_much_it_leaves_out() -> None:
 def test_a_quantile_of_one() -> None:
     sketch = LogSketch()
     sketch.add(1.0)
-    assert with_infinite(sketch, 1, (0.1, 0.5, 0.6)) == [pytest.approx(1.0, rel=0.03)] * 2 + [math.inf]
+    assert sketch.quantiles((0.1, 0.5, 0.6), infinite=1) == [pytest.approx(1.0, rel=0.03)] * 2 + [math.inf]

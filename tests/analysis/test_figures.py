@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 
-from rig.analysis.counts import with_infinite
 from rig.analysis.figures import Figure, distribution
 from rig.load.sketch import LogSketch
 
@@ -39,10 +38,10 @@ def test_percentiles_with_failures_as_infinite() -> None:
     sketch = LogSketch()
     for _ in range(90):
         sketch.add(1.0)
-    p50, p90, p99 = with_infinite(sketch, 10, (0.5, 0.9, 0.99))
+    p50, p90, p99 = sketch.quantiles((0.5, 0.9, 0.99), infinite=10)
     assert p50 is not None
     assert abs(p50 - 1.0) < 0.03
     assert p90 == p50
     assert p99 == math.inf
-    assert with_infinite(LogSketch(), 0, (0.5,)) == [None]
-    assert with_infinite(LogSketch(), 3, (0.5,)) == [math.inf]
+    assert LogSketch().quantiles((0.5,), infinite=0) == [None]
+    assert LogSketch().quantiles((0.5,), infinite=3) == [math.inf]

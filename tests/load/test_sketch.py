@@ -22,6 +22,19 @@ def test_quantiles_are_within_the_relative_error(error: float) -> None:
         assert abs(found - exact) <= error * exact * 1.0001
 
 
+def test_what_never_ended_lies_above_all_and_changes_nothing_where_there_is_none() -> None:
+    for count in range(1, 300):
+        sketch = LogSketch()
+        for number in range(count):
+            sketch.add(1.1**number)  # each in a bucket of its own
+        of_these = [sketch.quantile((rank - 0.5) / count) for rank in range(1, count + 1)]
+        for infinite in (0, 1, 7):
+            ranks = [math.ceil(share * (count + infinite)) for share in (0.5, 0.9, 0.99)]
+            wanted = [of_these[rank - 1] if rank <= count else math.inf for rank in ranks]
+            assert sketch.quantiles((0.5, 0.9, 0.99), infinite=infinite) == wanted, (count, infinite)
+    assert LogSketch().quantiles((0.5,), infinite=2) == [math.inf]
+
+
 def test_buckets_are_bounded() -> None:
     sketch = GapSketch()
     rng = Random(4)
