@@ -515,9 +515,10 @@ scraps_drop() {
 # one counts while its process lives. They go when the lease goes. Where none can be written (a full disk), nobody is kept from healing.
 lease_claim() {
 	claim=$rig_dir/leases/.${1##*/}.claim claim_mine=$rig_dir/leases/.${1##*/}.claiming.$$
-	proc_fetch $$
-	proc_read $$ || return 0
-	claim_self=$$:$P_start
+	claim_pid=$(exec sh -c 'echo "$PPID"') # not $$: what undoes is a shell of its own, and goes on when the script is killed
+	proc_fetch "$claim_pid"
+	proc_read "$claim_pid" || return 0
+	claim_self=$claim_pid:$P_start
 	while :; do
 		claim_number=0
 		set +f

@@ -245,11 +245,12 @@ undo_killed() {
 	undone_ms=$R
 }
 
-# A script that was killed while it healed may have given the start command already; a second exo must not be started beside the first.
+# Who was killed while he healed may have given the start command already; a second exo must not be started beside the first. It takes a
+# while until that one is seen: the command may do something else before.
 start_in_hand() {
 	[ "${resumed:-}" = 1 ] && same_boot || return 0
 	now
-	give_up_ms=$((R + 1000))
+	give_up_ms=$((R + 5000))
 	until main_find; do
 		now
 		[ "$R" -lt "$give_up_ms" ] || return 0

@@ -201,12 +201,31 @@ def test_of_two_healers_one_heals_and_the_other_waits(node: Node) -> None:
 
 
 def test_what_a_killed_healer_began_is_ended_by_the_next(node: Node) -> None:
+    """All of it is killed, but for the start command that it has given."""
+    starts = crashed(node)
+    healer = node.script("heal.sh", what="all")
+    until(starts.exists, "it has given the start command")
+    shells = [child for child in psutil.Process(healer.process.pid).children(True) if "heal.sh" in str(child.cmdline())]
+    for shell in (healer.process, *shells):
+        shell.kill()
+    healer.process.wait()
+    later = node.heal()
+    assert later.status == 0
+    assert [event.fields["by"] for event in parse(later.said) if event.name == "healed"] == ["heal"]
+    assert starts.read_text() == "start\n"
+    assert os.listdir(node.rig_dir / "leases") == []
+
+
+def test_a_healer_that_outlives_its_parent_is_waited_for(node: Node) -> None:
+    """What undoes is a shell of its own: with the pid that is known of it alone `kill` does not reach it."""
     starts = crashed(node)
     healer = node.script("heal.sh", what="all")
     until(starts.exists, "it has given the start command")
     healer.process.kill()
     healer.process.wait()
-    assert node.heal().status == 0
+    later = node.heal()
+    assert later.status == 0
+    assert [event.fields["by"] for event in parse(later.said) if event.name == "healed"] == ["another"]
     assert starts.read_text() == "start\n"
     assert os.listdir(node.rig_dir / "leases") == []
 
