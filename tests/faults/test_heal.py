@@ -205,7 +205,11 @@ def test_what_a_killed_healer_began_is_ended_by_the_next(node: Node) -> None:
     starts = crashed(node)
     healer = node.script("heal.sh", what="all")
     until(starts.exists, "it has given the start command")
-    shells = [child for child in psutil.Process(healer.process.pid).children(True) if "heal.sh" in str(child.cmdline())]
+    shells = [
+        child
+        for child in psutil.Process(healer.process.pid).children(recursive=True)
+        if "heal.sh" in str(child.cmdline())
+    ]
     for shell in (healer.process, *shells):
         shell.kill()
     healer.process.wait()
