@@ -204,6 +204,7 @@ CASES: list[tuple[str, Status, Callable[[Tape], object]]] = [
     ("load-on-time", "pass", sent(2.0, 0.005)),  # the 99th percentile decides: one in 200 is none
     ("load-on-time", "pass", held(late_s=0.001, unsent=0)),
     ("load-on-time", "unknown", held(late_s=0.001, unsent=1)),  # no percentile has what was never sent
+    ("load-on-time", "unknown", lambda t: t.add(HeldBack(t=9.0, bound=4, held=0, longest_s=0.0, unsent=3))),
     ("load-on-time", "unknown", starts_alone(0.02)),
     ("load-on-time", "pass", starts_alone(0.001)),
 ]

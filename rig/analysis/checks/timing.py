@@ -15,6 +15,8 @@ def load_on_time(analysis: Analysis) -> Answer:
         return Answer("not-exercised", "a closed loop sends when the answer before has come")
     requests = analysis.requests
     (p99_s,), held = requests.late_quantiles((0.99,)), analysis.held_back
+    if p99_s is None and held is not None and held.unsent:
+        return Answer("unknown", f"{held.unsent} requests were due, and none was sent")
     if p99_s is None:
         return Answer("not-exercised", "no request was sent")
     said = f"p99 {p99_s * 1000:.1f} ms, worst {requests.late_max_s * 1000:.1f} ms after it was due"
