@@ -138,7 +138,7 @@ async def test_one_that_hangs_holds_the_next_back_for_a_while_each_time_twice_as
         prober = Prober(["m"], {"one": one.url}, recorded.journal, fast_s=0.02, slow_s=60, limit_s=4.0, patience_s=0.1)
         prober.fast = True
         running = asyncio.create_task(prober.run(stop))
-        await until(lambda: prober.outstanding == MOST_WAITING)
+        await until(lambda: len(starts(recorded)) == MOST_WAITING)
         sent = [start.t for start in starts(recorded)]
         await asyncio.sleep(0.3)
         assert len(starts(recorded)) == MOST_WAITING, "and no more"
@@ -154,11 +154,11 @@ async def test_what_was_sent_before_a_heal_does_not_hold_back_what_comes_after(r
     async with serving(silent) as one:
         prober = Prober(["m", "n"], {"one": one.url}, recorded.journal, fast_s=60, slow_s=60, limit_s=4.0)
         running = asyncio.create_task(prober.run(stop))
-        await until(lambda: prober.outstanding == 2)
+        await until(lambda: len(starts(recorded)) == 2)
         prober.renew(["n"])
-        await until(lambda: prober.outstanding == 3)
+        await until(lambda: len(starts(recorded)) == 3)
         prober.renew()
-        await until(lambda: prober.outstanding == 5)
+        await until(lambda: len(starts(recorded)) == 5)
         assert Counter(start.model for start in starts(recorded)) == {"m": 2, "n": 3}
         for _ in range(MOST_OUTSTANDING):
             prober.renew()
@@ -176,10 +176,10 @@ async def test_after_a_heal_waits_are_counted_anew(recorded: Recorded) -> None:
         prober = Prober(["m"], {"one": one.url}, recorded.journal, fast_s=0.02, slow_s=60, limit_s=6.0, patience_s=0.1)
         prober.fast = True
         running = asyncio.create_task(prober.run(stop))
-        await until(lambda: prober.outstanding == MOST_WAITING)
+        await until(lambda: len(starts(recorded)) == MOST_WAITING)
         healed_t = recorded.journal.now()
         prober.renew()
-        await until(lambda: prober.outstanding >= MOST_WAITING + 3)
+        await until(lambda: len(starts(recorded)) >= MOST_WAITING + 3)
         sent = [start.t for start in starts(recorded)][MOST_WAITING:]
         assert not ends(recorded), "none of those before had to end"
         stop.set()
