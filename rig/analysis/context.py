@@ -9,15 +9,13 @@ from rig.analysis.faults import FaultLog
 from rig.analysis.settings import Settings
 from rig.analysis.sightings import Sightings
 from rig.analysis.stalls import Stalls
-from rig.analysis.ticks import Health, Index, health_row, healths, index_of
+from rig.analysis.ticks import Health, Index, handed_over
 from rig.analysis.windows import Windows
 from rig.journal.records import (
     AnyRecord,
     FaultChanged,
-    Own,
     Reachability,
     Unwedged,
-    ViewChanged,
 )
 
 HORIZON_S: Final = 5.0
@@ -48,12 +46,9 @@ class Context:
 
     def feed(self, record: AnyRecord) -> None:
         self.pass_to(record.t)
+        if handed_over(record, self.health, self.indices):
+            return
         match record:
-            case Own():
-                self.health(healths([health_row(record)]))
-            case ViewChanged(facet="event_index"):
-                index = index_of(record)
-                self.indices([] if index is None else [index])
             case Reachability():
                 self.windows.rejoins.see(record)
             case FaultChanged():

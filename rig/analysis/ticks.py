@@ -5,7 +5,7 @@ Both come by the hundred thousand, so they are taken in many at a time: as a tab
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
@@ -55,6 +55,21 @@ def health_row(record: Own) -> HealthRow:
 
 def healths(rows: Iterable[HealthRow]) -> Health:
     return np.array(list(rows), dtype=HEALTH)
+
+
+def handed_over(
+    record: AnyRecord, health: Callable[[Health], None], indices: Callable[[Sequence[Index]], None]
+) -> bool:
+    """A record that comes alone, to what takes in many at a time; whether it was one of these."""
+    match record:
+        case Own():
+            health(healths([health_row(record)]))
+        case ViewChanged(facet="event_index"):
+            index = index_of(record)
+            indices([] if index is None else [index])
+        case _:
+            return False
+    return True
 
 
 def index_of(record: ViewChanged) -> Index | None:

@@ -16,7 +16,7 @@ from rig.analysis.symptoms.memory import MemoryWatch
 from rig.analysis.symptoms.processes import ProcessWatch
 from rig.analysis.symptoms.speed import SpeedWatch
 from rig.analysis.symptoms.views import ViewWatch
-from rig.analysis.ticks import Health, Index, health_row, healths, index_of
+from rig.analysis.ticks import Health, Index, handed_over
 from rig.journal.records import (
     AnyRecord,
     ApiCall,
@@ -27,7 +27,6 @@ from rig.journal.records import (
     MasterSeen,
     NodeMemory,
     NodeProcesses,
-    Own,
     PhaseStarted,
     Reachability,
     Unwedged,
@@ -61,8 +60,7 @@ class Watch:
         self.seen_t = 0.0  # of the latest record, told from outside
         state: list[Feed] = [self.keeper.feed, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]
         self._routes: dict[type, list[Feed]] = {
-            Own: [self._own],
-            ViewChanged: [self._view],
+            ViewChanged: [self.keeper.feed, self.views.feed, self.memory.feed],
             Reachability: [self.views.feed],
             MasterSeen: state,
             FaultChanged: state,
@@ -78,6 +76,8 @@ class Watch:
 
     def feed(self, record: AnyRecord) -> None:
         """All but those of requests."""
+        if handed_over(record, self._health, self.indices):
+            return
         for feed in self._routes.get(type(record), ()):
             feed(record)
 
@@ -98,27 +98,15 @@ class Watch:
         self.keeper.end_t = max(self.keeper.end_t, end_t)
         self.stories = self.keeper.stories()
 
-    def _own(self, record: AnyRecord) -> None:
-        if isinstance(record, Own):
-            rows = healths([health_row(record)])
-            self.speed.health(rows)
-            self.look(rows)
+    def _health(self, rows: Health) -> None:
+        self.speed.health(rows)
+        self.look(rows)
 
     def _phase(self, record: AnyRecord) -> None:
         if isinstance(record, PhaseStarted) and record.phase in ("drain", "end") and not self._drained:
             self._drained = True
             self.load_end_t = self.seen_t
             self.views.finish(record.t)
-
-    def _view(self, record: AnyRecord) -> None:
-        if not isinstance(record, ViewChanged):
-            return
-        if record.facet == "event_index":
-            index = index_of(record)
-            self.indices([] if index is None else [index])
-            return
-        for feed in (self.keeper.feed, self.views.feed, self.memory.feed):
-            feed(record)
 
     def _expect(self, record: AnyRecord) -> None:
         if isinstance(record, Expected):

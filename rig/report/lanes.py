@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
-from rig.analysis.ticks import Health, Index, health_row, healths, index_of
-from rig.journal.records import AnyRecord, MasterSeen, NodeMemory, Own, Reachability, ViewChanged
+from rig.analysis.ticks import Health, Index, handed_over
+from rig.journal.records import AnyRecord, MasterSeen, NodeMemory, Reachability, ViewChanged
 
 MAX_SPANS: Final = 5000
 MAX_INSTANCES: Final = 1000
@@ -128,12 +128,9 @@ class Lanes:
         self._views = _Views()
 
     def feed(self, record: AnyRecord) -> None:
+        if handed_over(record, self.health, self.indices):
+            return
         match record:
-            case Own():
-                self.health(healths([health_row(record)]))
-            case ViewChanged(facet="event_index"):
-                index = index_of(record)
-                self.indices([] if index is None else [index])
             case Reachability():
                 self._node(record.node).reach.set(record.t, "answers" if record.reachable else "silent")
             case MasterSeen():
