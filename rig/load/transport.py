@@ -105,9 +105,7 @@ class Exchange(asyncio.Protocol):
 
     def take_in(self) -> None:
         """Read everything that has been stamped and waits."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._stop_timer()
         data, times = self._data, self._times
         if not data:
             return
@@ -198,6 +196,9 @@ class Exchange(asyncio.Protocol):
             else:
                 transport.abort()
         self._over = True
+        self._stop_timer()
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
