@@ -63,25 +63,23 @@ heal_one() {
 		return 12
 	fi
 	claim_wait "$1" || return 12
-	if [ ! -f "$1" ]; then
-		scraps_drop
-		log_file='' by=another
-		say healed "$id" ''
-		return 0
-	fi
+	[ -f "$1" ] || { healed_by another && return 0; }
 	lease_read "$1" || { lease_unclaim && return 12; }
 	if same_boot && script_alive; then
 		ask_script "$1" || { say unhealed "$id" "its script $script_pid does not end" && lease_unclaim && return 12; }
-		if [ ! -f "$1" ]; then
-			scraps_drop
-			log_file='' by=script
-			say healed "$id" ''
-			return 0
-		fi
+		[ -f "$1" ] || { healed_by script && return 0; }
 		lease_read "$1" || { lease_unclaim && return 12; }
 	fi
 	by=heal
 	undo_lease "$1"
+}
+
+# healed_by WHO: the lease is gone meanwhile.
+healed_by() {
+	scraps_drop
+	log_file='' by=$1
+	say healed "$id" ''
+	return 0
 }
 
 # claim_wait FILE: until this lease is ours to undo. While another is at it (the guard, a second `rig heal`, the next fault) that one is

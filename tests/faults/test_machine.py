@@ -107,13 +107,18 @@ def test_heal_undoes_what_a_killed_script_left(node: Node, name: str, values: di
     assert node.leases == []
 
 
-def test_a_writer_that_outlives_its_script_is_ended_with_it(node: Node, tmp_path: Path) -> None:
-    """Where `fallocate` does not serve, writing takes a while; a writer that went on would fill the disk anew."""
+def without_fallocate(node: Node, tmp_path: Path) -> None:
+    """A command of this name that serves nobody comes first on the node's path."""
     fake = tmp_path / "bin"
     fake.mkdir()
     (fake / "fallocate").write_text("#!/bin/sh\nexit 1\n")
     (fake / "fallocate").chmod(0o755)
     node.env["PATH"] = f"{fake}:{os.environ['PATH']}"
+
+
+def test_a_writer_that_outlives_its_script_is_ended_with_it(node: Node, tmp_path: Path) -> None:
+    """Where `fallocate` does not serve, writing takes a while; a writer that went on would fill the disk anew."""
+    without_fallocate(node, tmp_path)
     script = node.script("disk-fill.sh", hold="60", leave="1048576", most=str(1024 * MIB))
     until(lambda: "\nhogs=\n" not in lease_text(node) and "\nhogs=" in lease_text(node), "the writer is in the lease")
     line = next(line for line in lease_text(node).splitlines() if line.startswith("hogs="))
@@ -128,11 +133,7 @@ def test_a_writer_that_outlives_its_script_is_ended_with_it(node: Node, tmp_path
 
 
 def test_a_disk_is_filled_where_fallocate_does_not_serve(node: Node, tmp_path: Path) -> None:
-    fake = tmp_path / "bin"
-    fake.mkdir()
-    (fake / "fallocate").write_text("#!/bin/sh\nexit 1\n")
-    (fake / "fallocate").chmod(0o755)
-    node.env["PATH"] = f"{fake}:{os.environ['PATH']}"
+    without_fallocate(node, tmp_path)
     script = node.script("disk-fill.sh", hold="1", leave="1048576", most=str(40 * MIB))
     assert int(script.wait_for("struck").fields["bytes"]) >= 40 * MIB
     script.end()
