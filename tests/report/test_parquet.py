@@ -11,7 +11,8 @@ import pytest
 
 from rig.errors import JournalError
 from rig.journal.read import read_run
-from rig.report.parquet import FAULTS, FILES, RECOVERIES, REQUESTS, write_parquet
+from rig.report.columns import FAULTS, RECOVERIES, REQUESTS
+from rig.report.parquet import FILES, write_parquet
 from rig.report.write import read_report
 
 ROOT = Path(__file__).parents[2]

@@ -1,0 +1,116 @@
+"""A run as pandas DataFrames, for questions that no table of the report answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from rig.analysis.analyse import Analysis
+from rig.analysis.verdict import Verdict, verdict_of
+from rig.journal.read import Run, read_run
+from rig.journal.records import ViewChanged
+from rig.journal.run import RunInfo
+from rig.report.columns import (
+    FAULTS,
+    RECOVERIES,
+    REQUESTS,
+    Columns,
+    Row,
+    fault_rows,
+    recovery_rows,
+    request_row,
+)
+from rig.report.joined import Joined
+from rig.report.series import gather_run
+
+CHECKS: Final[Columns] = {"check": "string", "status": "string", "summary": "string", "promise": "string"}
+VIEWS: Final[Columns] = {"t": "float64", "since_t": "float64", "node": "string", "facet": "string"}
+"""`value` stands beside them, as the journal has it: numbers, texts, lists, mappings."""
+ROWS_AT_ONCE: Final = 10_000
+_DTYPES: Final = {"string": "string", "bool": "boolean", "int64": "Int64", "float64": "float64"}
+_FEW: Final = frozenset(
+    {"source", "client", "model", "entry", "outcome", "how", "own", "finish_reason", "node", "facet"}
+)
+"""Texts with few different values: as categories they take a byte or two a row."""
+
+
+@dataclass(frozen=True)
+class RunFrames:
+    """What `rig.open_run` gives. All frames but `views` come from the one pass in which the run was analysed.
+
+    `requests` has a row for every request of the load and every probe (`source`), in the order in which they were
+    counted; `faults` one a fault; `recoveries` one for each pair of effective fault and model; `checks` one a check.
+    Columns are described in docs/figures.md.
+    """
+
+    folder: Path
+    info: RunInfo
+    analysis: Analysis
+    verdict: Verdict
+    requests: pd.DataFrame
+    faults: pd.DataFrame
+    recoveries: pd.DataFrame
+    checks: pd.DataFrame
+
+    @cached_property
+    def views(self) -> pd.DataFrame:
+        """What each node's API said of each facet, a row a change, which happened after `since_t` and by `t`.
+
+        Reads the journal once more, at the first use. Raises JournalError.
+        """
+        changes = [record for record in read_run(self.folder).records() if isinstance(record, ViewChanged)]
+        found = _frame([{name: getattr(change, name) for name in VIEWS} for change in changes], VIEWS)
+        found["value"] = pd.Series([change.value for change in changes], dtype="object")
+        return found
+
+
+def open_run(path: str | Path) -> RunFrames:
+    """The run in this folder, read and analysed. Raises JournalError when its files cannot be read."""
+    run: Run = read_run(Path(path))
+    requests = _Gathered()
+    analysis, _ = gather_run(run, requests.add)
+    verdict = verdict_of(analysis)
+    checks = [{"check": one.name} | {name: getattr(one, name) for name in list(CHECKS)[1:]} for one in verdict.checks]
+    return RunFrames(
+        folder=run.folder,
+        info=run.info,
+        analysis=analysis,
+        verdict=verdict,
+        requests=requests.frame(),
+        faults=_frame(fault_rows(analysis), FAULTS),
+        recoveries=_frame(recovery_rows(analysis), RECOVERIES),
+        checks=_frame(checks, CHECKS),
+    )
+
+
+class _Gathered:
+    """Requests on their way into a frame: at most so many as rows, which are far larger than columns."""
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._parts: list[pd.DataFrame] = []
+
+    def add(self, joined: Joined) -> None:
+        self._rows.append(request_row(joined))
+        if len(self._rows) >= ROWS_AT_ONCE:
+            self._part()
+
+    def frame(self) -> pd.DataFrame:
+        self._part()
+        whole = pd.concat(self._parts, ignore_index=True)
+        return whole.astype({name: "category" for name in REQUESTS if name in _FEW})
+
+    def _part(self) -> None:
+        self._parts.append(_frame(self._rows, REQUESTS))
+        self._rows.clear()
+
+
+def _frame(rows: list[Row], columns: Columns) -> pd.DataFrame:
+    """Every column in its order and type, also where no row has it."""
+    return pd.DataFrame.from_records(rows, columns=list(columns)).astype(
+        {name: _DTYPES[kind] for name, kind in columns.items()}
+    )
