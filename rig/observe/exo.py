@@ -28,6 +28,7 @@ ANSWER_LIMIT_BYTES: Final = 8 * 1024 * 1024
 TASKS_LIMIT_BYTES: Final = 64 * 1024 * 1024  # old tasks stay listed, each with its prompt
 PIECE_BYTES: Final = 65536
 CALL_TIMEOUT_S: Final = 10.0
+DEPLOY_TIMEOUT_S: Final = 60.0  # the first one makes exo load all its model cards, which took over 12 s
 
 T = TypeVar("T")
 
@@ -93,7 +94,7 @@ class Exo:
         return facets["deployments"]
 
     async def deploy(self, url: str, request: Mapping[str, Any]) -> Posted:
-        status, raw = await self._call("POST", url, "/deployments", body=request)
+        status, raw = await self._call("POST", url, "/deployments", body=request, timeout_s=DEPLOY_TIMEOUT_S)
         if status == 409:
             found = _UUID.search(_message(raw))
             return Posted(found[0] if found else None, created=False)
