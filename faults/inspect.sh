@@ -54,22 +54,34 @@ say_main() {
 	say main_cmd "$main_cmd"
 }
 
-# The last master line counts: of itself (a claim) or of another. Looked for in the last megabyte first, for logs grow.
+# The last master line counts: of itself (a claim, which stands since the first of them in a row) or of another. Looked
+# for in the last megabyte first, for logs grow. A log begins with its process, and that with the node's own id.
 say_master() {
-	pattern='promoting self|maintaining self|demoting self|elected master'
-	line='' claim=''
+	line='' claim='' since='' node_id=''
 	if [ -f "$log" ]; then
-		line=$(tail -c 1048576 "$log" | grep -E -e "$pattern" | tail -n 1)
-		[ -n "$line" ] || line=$(grep -E -e "$pattern" "$log" | tail -n 1)
+		said=$(tail -c 1048576 "$log" | master_lines)
+		[ -n "$said" ] || said=$(master_lines <"$log")
+		line=${said#*"$nl"} since=${said%%"$nl"*}
 		case $line in '') ;; *'promoting self'* | *'maintaining self'*) claim=1 ;; *) claim=0 ;; esac
+		node_id=$(head -c 65536 "$log" | sed -n 's/.*Starting node \([^ ]*\).*/\1/p' | tail -n 1)
 		say exo_log_bytes "$(wc -c <"$log" | tr -d ' ')"
 	fi
 	say master_log "$line"
 	say master_claim "$claim"
+	say master_since "$since"
+	say log_now "$(date '+%Y-%m-%d %H:%M:%S')"
+	say node_id "$node_id"
 	[ "$have_main" = 1 ] || return 0
 	has_file=0
 	! open_files "$main_pid" | grep -q '/event_log/master/events\.bin$' || has_file=1
 	say master_files "$has_file"
+}
+
+# From a log on stdin: the first line of the claim that stands (empty: none does), then the last master line.
+master_lines() {
+	awk '/promoting self|maintaining self/ { if (since == "") since = $0; last = $0; next }
+		/demoting self|elected master/ { since = ""; last = $0 }
+		END { if (last != "") printf "%s\n%s\n", since, last }'
 }
 
 say_leases() {

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from rig.cli.instances import instances_now
 from rig.cli.reach import Reach
+from rig.cli.serving import until_serving
 from rig.cli.streams import console_on
 from rig.clock import RunClock
 from rig.config.plan import Plan
@@ -26,7 +27,7 @@ from rig.nodes.ssh import open_nodes
 from rig.observe.exo import Exo
 from rig.soak.interrupt import Interrupt
 
-_NO_RUNNER = "no instance of a model is deployed: nothing to kill a runner of"
+_NO_RUNNER = "no instance of a model serves: nothing to kill a runner of"
 
 
 class _Unwritten:
@@ -43,7 +44,10 @@ class _Unwritten:
 
 
 async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> list[Rehearsed]:
-    """Every kind of the plan once, then the control. Ends early, healed, on Ctrl-C. Raises RigError."""
+    """Every kind of the plan once, then the control. Ends early, healed, on Ctrl-C. Raises RigError.
+
+    Before each, what served at the start must serve again: a fault that finds no instance to hit would prove nothing.
+    """
     console = console_on(stderr=True)
 
     def say(text: str) -> None:
@@ -66,11 +70,16 @@ async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> 
                         emulated=reach.inventory.emulated is not None,
                     )
                     identity, journal = Identity(run="rehearsal", owner=default_owner()), _Unwritten()
+                    entries = {name: conn.node.api for name, conn in nodes.items()}
                     models = await _models(context)
                     for planned in one_of_each(plan, reach.inventory, models):
+                        silent = await until_serving(models, entries, context.instances, interrupt.event, say)
                         if interrupt.event.is_set():
                             return found
-                        if planned.kind == "runner-kill" and not models:
+                        if silent:
+                            say(f"{', '.join(silent)} did not serve: the rest is rehearsed without")
+                            models = [model for model in models if model not in silent]
+                        if planned.kind == "runner-kill" and planned.model not in models:
                             found.append(Rehearsed(planned.kind, planned.aim, "skipped", _NO_RUNNER, as_wanted=False))
                             continue
                         if not quiet:

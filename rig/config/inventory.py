@@ -76,6 +76,10 @@ class Embedded(Strict):
     load_time: Duration = Field(default=4.0, ge=0, le=600)  # a model's load time at pace 1
     guard: bool = False  # whether each node runs the node guard
     seed: int = 0
+    habits: bool = Field(
+        default=True,
+        description="exo-0.3.70 alone: what happens to some instances only, with chances drawn from the seed",
+    )
 
 
 class Emulated(Strict):

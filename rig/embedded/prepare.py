@@ -137,6 +137,7 @@ def _node_settings(
         pace=spec.pace,
         load_time_s=spec.load_time,
         seed=spec.seed,
+        habits=spec.habits,
         defects=list(spec.defects),
         inert=inert,
         peers=[_peer(layout, other) for other in range(spec.nodes) if other != index],

@@ -47,6 +47,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     load_time_s: float  # a model's, at pace 1: the logic divides it with its other timers
     token_time_s: float = 0.03  # not divided: the speed of a runner is not a timer
     seed: int
+    habits: bool = True  # what exo 0.3.70 does now and then
     inert: list[str]  # commands that do nothing: a negative control
     peers: list[Peer]
     hosts: Literal["processes", "namespaces"] = "processes"

@@ -80,7 +80,7 @@ class Fault:
         self.due_t = max(self.journal.now(), due_t or 0.0)
         self._write("planned", self.due_t)
         try:
-            self.aim = aim = await resolve(self.planned, self.context)
+            self.aim = aim = await resolve(self.planned, self.context, stop)
             await self._prepare(aim)
         except CannotAim as exc:
             return self._end("skipped", str(exc))

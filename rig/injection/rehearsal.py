@@ -39,13 +39,18 @@ class Rehearsed:
 
 
 def one_of_each(plan: Plan, inventory: Inventory, models: Sequence[str]) -> list[Planned]:
-    """The first fault of each kind that the plan's own schedule would strike, held for a few seconds. Pure."""
+    """The first fault of each kind that the plan's own schedule would strike, held for a few seconds. Pure.
+
+    The kill of a runner comes first: it needs an instance, and exo may forget its deployments with its master.
+    """
     found: dict[Kind, Planned] = {}
     for planned in islice(draw(plan, inventory, models or ["any model"], plan.seed), _LOOK_AHEAD):
         found.setdefault(planned.kind, planned)
         if len(found) == len(plan.struck):
             break
-    return [_shortened(found[kind]) for kind in plan.kinds if kind in found]
+    return [
+        _shortened(found[kind]) for kind in sorted(plan.kinds, key=lambda kind: kind != "runner-kill") if kind in found
+    ]
 
 
 def _shortened(planned: Planned) -> Planned:

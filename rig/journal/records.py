@@ -198,6 +198,7 @@ class MasterSeen(Record, frozen=True, kw_only=True, tag="master"):
     at_t: float
     at_error_s: float = 0.0
     past: bool = False  # it had said so before it was watched: at `at_t` or at any time before
+    elected: str = ""  # the node id that its log says was elected; empty: itself, or unknown
 
 
 class EventSeen(Record, frozen=True, kw_only=True, tag="event"):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from datetime import datetime
+from typing import Final, Literal
 
 from rig.errors import NodeError
 from rig.nodes.scripts import process_values, script_command
 from rig.nodes.ssh import NodeConnection
 
 What = Literal["all", "clock", "tree", "master", "leases", "procs"]
+_STAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+_ELECTED: Final = re.compile(r"Node (\S+) elected master")
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,9 @@ class Inspection:
     master_log: str = ""
     master_claim: bool | None = None
     master_files: bool = False
+    master_claimed_s: float | None = None  # for how long it has claimed, by its log
+    elected_id: str = ""  # the other node that its log says was elected
+    node_id: str = ""  # its own, as its log has it
     mem_available_bytes: int | None = None
     mem_wired_bytes: int | None = None
     disk_free_bytes: int | None = None
@@ -114,6 +121,9 @@ def parse_inspection(node: str, text: str) -> Inspection:
         master_log=single.get("master_log", ""),
         master_claim={"1": True, "0": False}.get(single.get("master_claim", "")),
         master_files=single.get("master_files") == "1",
+        master_claimed_s=_claimed_s(single.get("master_since", ""), single.get("log_now", "")),
+        elected_id=found[1] if (found := _ELECTED.search(single.get("master_log", ""))) else "",
+        node_id=single.get("node_id", ""),
         mem_available_bytes=_integer(single.get("mem_available")),
         mem_wired_bytes=_integer(single.get("mem_wired")),
         disk_free_bytes=_integer(single.get("disk_free")),
@@ -124,6 +134,18 @@ def parse_inspection(node: str, text: str) -> Inspection:
         tools={key.removeprefix("have_"): value for key, value in pairs if key.startswith("have_") and value},
         unreadable=unreadable,
     )
+
+
+def _claimed_s(since: str, now: str) -> float | None:
+    """From the time on a log's line to the node's own local time; None where either does not tell."""
+    begun, ended = _STAMP.search(since), _STAMP.search(now)
+    if begun is None or ended is None:
+        return None
+    try:
+        passed = datetime.fromisoformat(ended[0]) - datetime.fromisoformat(begun[0])
+    except ValueError:
+        return None
+    return max(0.0, passed.total_seconds())
 
 
 def _main(single: Mapping[str, str], pid: int | None, tree: list[Process]) -> Process | None:

@@ -28,6 +28,7 @@ ANSWER_LIMIT_BYTES: Final = 8 * 1024 * 1024
 TASKS_LIMIT_BYTES: Final = 64 * 1024 * 1024  # old tasks stay listed, each with its prompt
 PIECE_BYTES: Final = 65536
 CALL_TIMEOUT_S: Final = 10.0
+DEPLOY_TIMEOUT_S: Final = 60.0  # the first one makes exo load all its model cards, which took over 12 s
 
 T = TypeVar("T")
 
@@ -49,7 +50,7 @@ _PARSERS: Final[dict[str, tuple[Facet, Callable[[Any], Any]]]] = {
     "/state/nodeMemory": ("memory", exo_shapes.memory),
 }
 _CLAIMS: Final = re.compile(r"promoting self|maintaining self")
-_YIELDS: Final = re.compile(r"demoting self|Node \S+ elected master")
+_YIELDS: Final = re.compile(r"demoting self|Node (\S+) elected master")
 _MATTERS: Final = re.compile(
     r"\b(WARNING|ERROR|CRITICAL)\b|Traceback|Exception|elected|terminated|[Tt]imed out"
     r"|\b[Dd]eployment\b|\b[Ii]nstance\b"
@@ -93,7 +94,7 @@ class Exo:
         return facets["deployments"]
 
     async def deploy(self, url: str, request: Mapping[str, Any]) -> Posted:
-        status, raw = await self._call("POST", url, "/deployments", body=request)
+        status, raw = await self._call("POST", url, "/deployments", body=request, timeout_s=DEPLOY_TIMEOUT_S)
         if status == 409:
             found = _UUID.search(_message(raw))
             return Posted(found[0] if found else None, created=False)
@@ -144,8 +145,11 @@ class Exo:
 
     def log_sign(self, line: str) -> LogSign:
         """`promoting self`, `maintaining self`: master; `demoting self`, `Node <id> elected master`: not."""
-        claims = True if _CLAIMS.search(line) else False if _YIELDS.search(line) else None
-        return LogSign(claims, claims is not None or _MATTERS.search(line) is not None)
+        if _CLAIMS.search(line):
+            return LogSign(claims_master=True, matters=True)
+        if (yields := _YIELDS.search(line)) is not None:
+            return LogSign(claims_master=False, matters=True, elected=yields[1] or "")
+        return LogSign(claims_master=None, matters=_MATTERS.search(line) is not None)
 
     async def _pieces(self, address: str, timeout_s: float) -> AsyncGenerator[bytes]:
         """The body of a good answer in pieces, all of it within `timeout_s`."""

@@ -58,10 +58,14 @@ class Reported:
 
 @dataclass(frozen=True)
 class LogSign:
-    """What a line of the target's log says of mastership (`None`: nothing), and whether it deserves the journal."""
+    """What a line of the target's log says of mastership (`None`: nothing), and whether it deserves the journal.
+
+    `elected` is the id of the other node that it names as master.
+    """
 
     claims_master: bool | None
     matters: bool
+    elected: str = ""
 
 
 class Target(Protocol):

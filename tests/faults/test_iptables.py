@@ -10,9 +10,9 @@ import pytest
 from tests.faults.network import API_PORT, NODE4, PEER4, PEER6, SSH_PORT, ZENOH_PORT, Network
 from tests.faults.node import Node, until
 
-NFT = shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin:/bin")
+NFT = shutil.which("nft")
 HIDE = f'mount --bind /dev/null {NFT} && exec "$@"'
-pytestmark = pytest.mark.skipif(shutil.which("iptables", path="/usr/sbin:/sbin") is None, reason="iptables is missing")
+pytestmark = pytest.mark.skipif(shutil.which("iptables") is None, reason="install iptables (on Debian: iptables)")
 
 
 @pytest.fixture

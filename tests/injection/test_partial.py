@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from rig.config.inventory import ExoProcess, Node, Ssh
@@ -42,7 +43,7 @@ async def cut(*instances: InstanceView, interface: str | None = None) -> Aim:
         sides=(("a",), ("b", "c")),
         settings=KindPlan(interface=interface),
     )
-    return await resolve(planned, context)
+    return await resolve(planned, context, asyncio.Event())
 
 
 async def test_an_instance_over_rdma_across_the_cut_makes_it_partial() -> None:

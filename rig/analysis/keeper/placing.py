@@ -113,6 +113,8 @@ def backoff(story: Story, rules: Rules) -> Iterator[Judged]:
             least_s = rules.backoff_s(failures)
             line = f"{lost.model} {lost.id} lost before ready, {failures} in a row: placed again after {took.text()}"
             held = rules.at_least(took, least_s)
+            if held == "broken" and lost.came_close and not story.chronicle.exact:
+                held = "undecided"  # it may have been ready between two polls
             # By views a placement that was lost again between two polls is not seen: the wait is that of the next loss.
             exact = story.chronicle.exact and not deployed.from_before
             free = exact and not _held_up(story, deployed, lost.gone, following.made)

@@ -16,6 +16,8 @@ from rig.journal.records import ApiCall
 
 Whose: TypeAlias = Literal["keeper", "hand", "carried", "unknown"]
 _SERVING: Final = frozenset({"RunnerReady", "RunnerRunning"})
+_CLOSE: Final = _SERVING | {"RunnerLoaded", "RunnerWarmingUp", "RunnerFailed"}
+"""A runner that crashes on each request is ready for a moment only: after a warm-up, and before it fails."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,6 +32,7 @@ class Life:
     whose: Whose = "unknown"
     ready: Entry | None = None
     was_ready: bool = False
+    came_close: bool = False  # one of its runners was seen so that it may have been ready a moment before or after
     gone: Entry | None = None
     since: int = 0  # of one that was carried over later than at the beginning: the order of the entry that tells of it
 
@@ -171,6 +174,7 @@ def _runner(entry: Entry, runner_of: dict[str, Life], status: dict[str, str]) ->
     life = runner_of.get(runner)
     if life is None or life.was_ready or not life.runners:
         return
+    life.came_close = life.came_close or status[runner] in _CLOSE
     if all(status.get(one) in _SERVING for one in life.runners):
         life.ready, life.was_ready = entry, True
 

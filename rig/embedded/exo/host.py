@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -99,6 +99,10 @@ class Host:
         value, effects = ask(self._now())
         self._do(effects)
         return value
+
+    def takes(self, method: str, path: Sequence[str]) -> float:
+        """Seconds before such a request is to be answered."""
+        return self.logic.takes(self._now(), method, path)
 
     def chat(self, request: ChatRequest, make_stream: Callable[[str], ChatStream]) -> ChatStream | Reply:
         """The stream of a request that was taken, in place before anything is sent to it; else the error to answer."""

@@ -7,6 +7,7 @@ flaws that were measured on exo 0.3.70. A defect is one field changed with `data
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Literal
@@ -60,6 +61,11 @@ class Timers:
     keepalive_s: float = 10.0
     resend_s: float = 4.0  # a command that the master has not accepted is sent again
     progress_s: float = 60.0  # a request without progress ends with an error (sound)
+    first_deploy_s: float = 12.0  # a process's first POST /deployments loads all model cards (where looking is dear)
+    state_low_s: float = 0.09  # any path below /state: the whole of it is dumped first
+    state_high_s: float = 0.18
+    state_whole_s: float = 0.5
+    event_read_s: float = 0.0005  # of each event in the log, by /events: 8 MB took 16 s
     # all
     pause_s: float = 3.0  # a gap between two ticks that says: this process was stopped
     flush_s: float = 0.01  # events are sent in batches; not paced
@@ -81,6 +87,7 @@ class Behaviour:
     plain_error: Literal["abort", "empty_body"] = "abort"  # how a request that is not streamed ends in an error
     resends: int = 3  # of a command that the master never accepted; then an error. 0: never, and no error either
     progress_watch: bool = True  # requests without progress end; runners without output are replaced
+    dear_api: bool = False  # what /state, /events and the first deployment cost; else they cost nothing
     reject_unservable: bool = True  # the master answers a command it cannot serve
     requests_hang: bool = False  # a runner takes a task and never answers
     hang_chance: float = 0.05
@@ -105,6 +112,8 @@ class Behaviour:
     instance_dies_at_kill: int | None = None  # the nth runner failure of an instance deletes it
     failed_start_deletes: bool = True  # a runner that dies before its instance was ever ready takes it along
     ring_wedges: bool = False  # a ring that breaks under load hangs the survivor, and its node's worker stops planning
+    ring_stays_idle_chance: float = 0.0  # of a ring that is built after a peer was lost: it never connects
+    runner_crash_chance: float = 0.0  # of an instance: each request crashes its runner
     hung_runner_kill_ends_exo: bool = False  # SIGKILL of a hung runner ends exo on every other node
     runner_kill_ends_exo: bool = False  # SIGKILL of any runner does so
     runner_death_unnoticed: bool = False
@@ -140,8 +149,12 @@ def sound() -> Behaviour:
     return Behaviour()
 
 
-def exo_0_3_70(*, deployments_outlive_master: bool = False) -> Behaviour:
-    """As measured. With `deployments_outlive_master` the keeper is correct while all else stays flawed."""
+def exo_0_3_70(*, deployments_outlive_master: bool = False, seed: int | None = None) -> Behaviour:
+    """As measured. With `deployments_outlive_master` the keeper is correct while all else stays flawed.
+
+    What was seen now and then happens with chances that follow from `seed`; without one it does not happen.
+    """
+    rng = None if seed is None else random.Random(f"{seed} habits")
     return Behaviour(
         name="exo-0.3.70",
         on_instance_gone="clean_end",
@@ -149,6 +162,7 @@ def exo_0_3_70(*, deployments_outlive_master: bool = False) -> Behaviour:
         plain_error="empty_body",
         resends=0,
         progress_watch=False,
+        dear_api=True,
         reject_unservable=False,
         carry_instances=False,
         deployments_outlive_master=deployments_outlive_master,
@@ -161,13 +175,15 @@ def exo_0_3_70(*, deployments_outlive_master: bool = False) -> Behaviour:
         instance_dies_at_kill=5,
         failed_start_deletes=False,
         ring_wedges=True,
+        ring_stays_idle_chance=0.0 if rng is None else rng.uniform(0.1, 0.4),
+        runner_crash_chance=0.0 if rng is None else rng.uniform(0.02, 0.1),
         hung_runner_kill_ends_exo=True,
         runners_end_with_main=False,
     )
 
 
-def named(name: Literal["sound", "exo-0.3.70"]) -> Behaviour:
-    return sound() if name == "sound" else exo_0_3_70()
+def named(name: Literal["sound", "exo-0.3.70"], seed: int | None) -> Behaviour:
+    return sound() if name == "sound" else exo_0_3_70(seed=seed)
 
 
 def timers_for(
