@@ -53,14 +53,14 @@ class Watch:
         self.calm = Calm(self.pace)
         self.views = ViewWatch(self.calm, self.keeper.reigns)
         self.elections = ElectionWatch(self.calm)
-        self.processes = ProcessWatch()
+        self.processes = ProcessWatch(self.pace)
         self.memory = MemoryWatch(own_word=not self.embedded, pace=self.pace)
         self.speed = SpeedWatch()
         self._drained = False
         self.seen_t = 0.0  # of the latest record, told from outside
         state: list[Feed] = [self.keeper.feed, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]
         self._routes: dict[type, list[Feed]] = {
-            ViewChanged: [self.keeper.feed, self.views.feed, self.memory.feed],
+            ViewChanged: [self.keeper.feed, self.views.feed, self.memory.feed, self.processes.feed],
             Reachability: [self.views.feed],
             MasterSeen: state,
             FaultChanged: state,

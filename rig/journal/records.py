@@ -273,6 +273,9 @@ class NodeProcesses(Record, frozen=True, kw_only=True, tag="processes"):
     orphans: int  # processes left behind by a main process that is gone
     cpu_s: float | None  # CPU time that the main process has used since its start
     node_t: float  # on the node's clock
+    runner_cpu_s: dict[
+        str, float
+    ] = {}  # by pid:start of each runner, since its start; empty where it was not looked at
 
 
 class ApiCall(Record, frozen=True, kw_only=True, tag="call"):

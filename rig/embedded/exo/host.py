@@ -82,6 +82,7 @@ class Host:
             ledger,
             lifeline_fd,
             orphans=not behaviour.runners_end_with_main,
+            spin=behaviour.runners_spin,
             on_reports=self._reports,
             on_exit=self._runner_exited,
         )
