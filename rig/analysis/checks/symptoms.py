@@ -9,7 +9,6 @@ from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
 from rig.analysis.decision import Recovery
 from rig.analysis.symptoms.lasting import Lasting
-from rig.analysis.symptoms.processes import SPINNING
 from rig.analysis.symptoms.speed import calm_windows, slower
 from rig.analysis.symptoms.stale import growing, too_long
 
@@ -63,8 +62,7 @@ def idle_is_idle(analysis: Analysis) -> Answer:
     shares = analysis.watch.processes.idle_shares()
     busy = [
         f"{process}: {share * 100:.0f} % of a core with nothing to do"
-        for process, share in shares.items()
-        if share > SPINNING
+        for process, share in analysis.watch.processes.spinning().items()
     ]
     if busy:
         return Answer("fail", "the target spins while it is idle", evidence(busy))

@@ -19,7 +19,9 @@ from rig.journal.records import AnyRecord, NodeProcesses, Unwedged, ViewChanged
 
 MAX_SAMPLES: Final = 5_000  # of each node
 SPINNING: Final = 0.6
-"""Of one core, by a process that has nothing to do."""
+"""Of one core, by a main process that has nothing to do but its reports and the rig's polls."""
+SPINNING_RUNNER: Final = 0.25
+"""By a runner, which waits for work: several of them that spin share the cores of a small machine."""
 APART_S: Final = 30.0
 """At pace 1, between two looks: an instance is in the view long before, and a runner has ended long after its own."""
 LEAST_APART_S: Final = 3.0
@@ -74,6 +76,14 @@ class ProcessWatch:
             for sample in samples
             if sample.orphans and not sample.when.startswith("after")
         ]
+
+    def spinning(self) -> dict[str, float]:
+        """Those of `idle_shares` that are too large."""
+        return {
+            who: share
+            for who, share in self.idle_shares().items()
+            if share > (SPINNING_RUNNER if ", runner " in who else SPINNING)
+        }
 
     def idle_shares(self) -> dict[str, float]:
         """By node and process (pid:start): CPU seconds per second, between the looks at an idle target."""

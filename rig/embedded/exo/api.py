@@ -99,6 +99,7 @@ class Api:
         """One finite array, sent in pieces so that a long log does not hold up the node."""
         response = web.StreamResponse(headers={"content-type": "application/json"})
         await response.prepare(request)
+        self.host.event_log.flush()
         pieces = views.events_json(self.logic.replica, STOCK_MODELS)
         while batch := b"".join(itertools.islice(pieces, EVENTS_AT_ONCE)):
             await response.write(batch)
