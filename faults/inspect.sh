@@ -32,16 +32,20 @@ say_tree() {
 	say_lines orphan "$orphans"
 }
 
-# CPU seconds that the main process has used since its start.
+# CPU seconds that each process of the tree has used since its start.
 say_cpu() {
 	if [ "$os" = Linux ]; then
-		proc_read "$main_pid" || return 0
-		# shellcheck disable=SC2086 # fields
-		set -- ${P_line##*) }
-		say main_cpu "$(awk -v used=$((${12} + ${13})) -v hz="$(getconf CLK_TCK)" 'BEGIN { printf "%.2f", used / hz }')"
+		for item in $tree; do
+			proc_read "${item%%:*}" || continue
+			# shellcheck disable=SC2086 # fields
+			set -- ${P_line##*) }
+			printf '%s %s\n' "${item%%:*}" "$((${12} + ${13}))"
+		done | awk -v hz="$(getconf CLK_TCK)" '{ printf "cpu=%s|%.2f\n", $1, $2 / hz }'
 	else
-		ps -o time= -p "$main_pid" |
-			awk -F '[-:]' '{ s = 0; for (i = 1; i <= NF; i++) s = s * 60 + $i; printf "main_cpu=%.2f\n", s }'
+		list=
+		for item in $tree; do list="$list${list:+,}${item%%:*}"; done
+		ps -o pid= -o time= -p "$list" |
+			awk '{ n = split($2, part, "[-:]"); s = 0; for (i = 1; i <= n; i++) s = s * 60 + part[i]; printf "cpu=%s|%.2f\n", $1, s }'
 	fi
 }
 

@@ -56,7 +56,7 @@ assign() {
 	stop) stop=$2 ;; leave) leave=$2 ;; most) most=$2 ;; load) load=$2 ;; hogs) hogs=$2 ;; filled) filled=$2 ;;
 	interface) interface=$2 ;; had) had=$2 ;; effect) effect=$2 ;; amount) amount=$2 ;; qdisc) qdisc=$2 ;; pipe) pipe=$2 ;;
 	patience) patience=$2 ;; every) every=$2 ;; once) once=$2 ;; step) step=$2 ;; user) user=$2 ;; allow) allow=$2 ;; prefix) prefix=$2 ;;
-	exo_command) exo_command=$2 ;; exo_home) exo_home=$2 ;; evaluate) evaluate=$2 ;;
+	exo_command) exo_command=$2 ;; exo_home) exo_home=$2 ;; evaluate) evaluate=$2 ;; offset) offset=$2 ;;
 	*) return 1 ;;
 	esac
 }
@@ -65,7 +65,7 @@ forget() {
 	for key in id run owner kind hold at also sudo what home pidfile match log start hold_cmd release_cmd port others \
 		pids main peers direction ports clients api_port version boot_id started deadline phase script_pid script_start \
 		script table pf_loading pf_token probes end stop leave most load hogs filled interface had effect amount qdisc pipe \
-		patience every once step user allow prefix exo_command exo_home evaluate; do
+		patience every once step user allow prefix exo_command exo_home evaluate offset; do
 		assign "$key" ''
 	done
 }

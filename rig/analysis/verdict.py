@@ -7,7 +7,8 @@ from typing import Final, Literal, TypeAlias
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks import calls, faults, keeper, promises, recoveries, requests, rig, symptoms, timing
-from rig.analysis.checks.check import Check, CheckResult
+from rig.analysis.checks.check import Check, CheckResult, evidence
+from rig.analysis.checks.needs import EVERYTHING, NEEDS
 from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -51,9 +52,14 @@ def verdict_of(analysis: Analysis, checks: tuple[Check, ...] = CHECKS) -> Verdic
 
 
 def run_check(check: Check, analysis: Analysis) -> CheckResult:
-    """A check that crashes has found out nothing: unknown. Whatever it raises must not cost the report."""
+    """A check that crashes has found out nothing: unknown. Whatever it raises must not cost the report. So has one that
+    needs answers of the target which the rig did not understand.
+    """
     try:
         answer = check.judge(analysis)
     except Exception as error:
         return CheckResult(check.name, check.promise, "unknown", f"the check crashed: {error!r}", ())
+    if blind := analysis.watch.blind.lines(NEEDS.get(check.name, EVERYTHING)):
+        summary = f"it needs what was not understood; {answer.status} by the rest: {answer.summary}"
+        return CheckResult(check.name, check.promise, "unknown", summary, evidence([*blind, *answer.evidence]))
     return CheckResult(check.name, check.promise, answer.status, answer.summary, answer.evidence)

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from rig.analysis.blind import Blind
 from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.rules import Rules
 from rig.analysis.keeper.story import Story
 from rig.analysis.keeper.tape import KeeperTape
+from rig.analysis.looking import Looking
 from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.elections import ElectionWatch
 from rig.analysis.symptoms.memory import MemoryWatch
@@ -24,6 +26,8 @@ from rig.journal.records import (
     EventSeen,
     Expected,
     FaultChanged,
+    Finding,
+    Looked,
     MasterSeen,
     NodeMemory,
     NodeProcesses,
@@ -53,14 +57,16 @@ class Watch:
         self.calm = Calm(self.pace)
         self.views = ViewWatch(self.calm, self.keeper.reigns)
         self.elections = ElectionWatch(self.calm)
-        self.processes = ProcessWatch()
+        self.processes = ProcessWatch(self.pace)
         self.memory = MemoryWatch(own_word=not self.embedded, pace=self.pace)
         self.speed = SpeedWatch()
+        self.blind = Blind()
+        self.looking = Looking()
         self._drained = False
         self.seen_t = 0.0  # of the latest record, told from outside
         state: list[Feed] = [self.keeper.feed, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]
         self._routes: dict[type, list[Feed]] = {
-            ViewChanged: [self.keeper.feed, self.views.feed, self.memory.feed],
+            ViewChanged: [self.keeper.feed, self.views.feed, self.memory.feed, self.processes.feed],
             Reachability: [self.views.feed],
             MasterSeen: state,
             FaultChanged: state,
@@ -72,6 +78,8 @@ class Watch:
             NodeMemory: [self.memory.feed],
             NodeProcesses: [self.processes.feed, self.memory.feed],
             Expected: [self._expect],
+            Looked: [self.blind.feed, self.looking.feed],
+            Finding: [self.blind.feed, self.keeper.feed],
         }
 
     def feed(self, record: AnyRecord) -> None:

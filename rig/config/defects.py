@@ -52,6 +52,8 @@ DefectName: TypeAlias = Literal[
     "stale-replay",
     "endless-election",
     "idle-spin",
+    "runner-spin",
+    "runner-kept",
     "orphaned-runners",
     "never-appears",
 ]

@@ -311,6 +311,7 @@ def write_inventory(journal: Recorder, seen: Inspection, when: str) -> None:
             runners=len(seen.runners),
             orphans=len(seen.orphans),
             cpu_s=seen.main_cpu_s,
+            runner_cpu_s={one.identity: seen.cpu_s[one.pid] for one in seen.runners if one.pid in seen.cpu_s},
             node_t=seen.clock,
         )
     )

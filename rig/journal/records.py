@@ -7,7 +7,7 @@ Reading is lenient: unknown fields are ignored, so that a newer journal can be r
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -38,7 +38,13 @@ FaultState: TypeAlias = Literal[
     "planned", "leased", "struck", "holding", "healed", "skipped", "ineffective", "invalid", "unhealed"
 ]
 Phase: TypeAlias = Literal["setup", "warmup", "baseline", "faults", "drain", "end"]
-Facet: TypeAlias = Literal["node_id", "nodes", "links", "instances", "runners", "deployments", "memory", "event_index"]
+Facet: TypeAlias = Literal[
+    "node_id", "nodes", "links", "instances", "runners", "loading", "deployments", "memory", "event_index"
+]
+
+
+EVENT_LOG_UNREAD: Final = "event-log-unread"
+"""The code of a finding: a node's event log could not be read, or not to its end (`data.node`)."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True, gc=False):
@@ -180,6 +186,22 @@ class ViewChanged(Record, frozen=True, kw_only=True, tag="view"):
     value: Any
 
 
+class Looked(Record, frozen=True, kw_only=True, tag="looked"):
+    """What the rig's polls asked of a node's API since its last such record, and what the node paid for them.
+
+    `answer_s` is the time that the answered ones took, together: while it builds an answer, exo does nothing else.
+    """
+
+    node: str
+    since_t: float
+    asked: int
+    unanswered: int  # refused, reset, or not answered in time
+    answer_s: float
+    longest_s: float  # of one answer
+    interval_s: float  # between two rounds, as it is now
+    misread: dict[Facet, int] = {}  # answers that were not understood, each by the first of its facets
+
+
 class Reachability(Record, frozen=True, kw_only=True, tag="reach"):
     """A node's API began or ceased to answer polls."""
 
@@ -219,6 +241,8 @@ class EventLogRead(Record, frozen=True, kw_only=True, tag="event_log"):
     session: str
     count: int
     reports: dict[str, int] = {}  # as in `EventSeen`, at the end
+    source: Literal["file", "api"] | None = None
+    took_s: float | None = None
 
 
 class InstanceServed(Record, frozen=True, kw_only=True, tag="instance_served"):
@@ -274,6 +298,9 @@ class NodeProcesses(Record, frozen=True, kw_only=True, tag="processes"):
     orphans: int  # processes left behind by a main process that is gone
     cpu_s: float | None  # CPU time that the main process has used since its start
     node_t: float  # on the node's clock
+    runner_cpu_s: dict[
+        str, float
+    ] = {}  # by pid:start of each runner, since its start; empty where it was not looked at
 
 
 class ApiCall(Record, frozen=True, kw_only=True, tag="call"):
@@ -343,6 +370,7 @@ AnyRecord: TypeAlias = (
     | Unwedged
     | Redeployed
     | ViewChanged
+    | Looked
     | Reachability
     | MasterSeen
     | EventSeen

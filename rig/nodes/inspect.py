@@ -59,7 +59,7 @@ class Inspection:
     main: Process | None = None
     tree: list[Process] = field(default_factory=list[Process])  # main first
     orphans: list[Process] = field(default_factory=list[Process])
-    main_cpu_s: float | None = None  # CPU time of the main process since its start
+    cpu_s: dict[int, float] = field(default_factory=dict[int, float])  # by pid in the tree: CPU time since its start
     master_log: str = ""
     master_claim: bool | None = None
     master_files: bool = False
@@ -75,6 +75,11 @@ class Inspection:
     filter_allowed: bool = False
     tools: dict[str, str] = field(default_factory=dict[str, str])  # nc, perl, lsof, ss, filter → path
     unreadable: list[str] = field(default_factory=list[str])  # lines that could not be understood
+
+    @property
+    def main_cpu_s(self) -> float | None:
+        """CPU time that the main process has used since its start."""
+        return None if self.main is None else self.cpu_s.get(self.main.pid)
 
     @property
     def runners(self) -> list[Process]:
@@ -117,7 +122,7 @@ def parse_inspection(node: str, text: str) -> Inspection:
         main=_main(single, main_pid, tree),
         tree=tree,
         orphans=[process for process in orphans if process is not None],
-        main_cpu_s=_number(single.get("main_cpu")),
+        cpu_s=_cpu([value for key, value in pairs if key == "cpu"], unreadable),
         master_log=single.get("master_log", ""),
         master_claim={"1": True, "0": False}.get(single.get("master_claim", "")),
         master_files=single.get("master_files") == "1",
@@ -163,6 +168,18 @@ def _process(value: str, unreadable: list[str]) -> Process | None:
         unreadable.append(value)
         return None
     return Process(int(parts[0]), int(parts[1]), parts[2], parts[3], parts[4])
+
+
+def _cpu(values: list[str], unreadable: list[str]) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for value in values:
+        pid, _, used = value.partition("|")
+        used_s = _number(used)
+        if pid.isdigit() and used_s is not None:
+            found[int(pid)] = used_s
+        else:
+            unreadable.append(value)
+    return found
 
 
 def _lease(node: str, value: str, unreadable: list[str]) -> Lease | None:

@@ -82,6 +82,7 @@ def _top() -> Json:
         "recoveries": _list("recovery"),
         "kinds": _list("kind"),
         "controller": _ref("controller"),
+        "looking": {"type": "object", "additionalProperties": _ref("looking")},
         "findings": _list("finding"),
         "redeployed": _list("redeployed"),
         "unwedged": _list("unwedged"),
@@ -118,6 +119,16 @@ def _definitions() -> Json:
         "objectives": dict.fromkeys(("ttft_s", "itl_s", "e2el_s"), SECONDS),
         "damaged": {"count": WHOLE, "ids": {"type": "array", "items": TEXT}},
         "controller": _CONTROLLER,
+        "looking": {
+            "seconds": NUMBER,
+            "asked": WHOLE,
+            "unanswered": WHOLE,
+            "misread": WHOLE,
+            "answer_s": NUMBER,
+            "longest_s": NUMBER,
+            "per_s": SECONDS,
+            "share": SECONDS,
+        },
     }
     objects |= {_lowered(name): _fields(cast("Json", one)) for name, one in components.items()}
     return {

@@ -19,8 +19,8 @@ from rig.observe.views import Instances
 from rig.soak.successes import Successes
 from rig.soak.unwedging import Unwedger, wedged_nodes
 
-MOST_EVENTS: Final = 100_000
-"""Of a log that is read between faults: some seconds' work. A longer one is read at the end alone."""
+MOST_EVENTS: Final = 10_000
+"""Of a log that is read over the API between faults: some seconds of exo's time. A longer one is read at the end."""
 _LOOK_S: Final = 0.05
 _UNDERWAY: Final = frozenset({"leased", "struck", "holding", "healed"})
 
@@ -112,5 +112,6 @@ class Recovering:
             self.hurry(fast=False)
 
     def hurry(self, *, fast: bool) -> None:
-        """Probe quickly, and poll the less for it: together they stay within what a node may be asked."""
-        self.prober.fast = self.observer.sparing = fast
+        """Probe quickly, and poll no more for it than fits beside; else probe slowly, and poll the least."""
+        self.prober.fast = fast
+        self.observer.attention = "sparing" if fast else "calm"

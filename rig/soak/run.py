@@ -24,6 +24,7 @@ from rig.load.prober import Prober
 from rig.nodes.ssh import Nodes
 from rig.observe.observer import Observer
 from rig.observe.target import Target
+from rig.soak.awaited import awaited
 from rig.soak.deployments import DeploymentsPosted
 from rig.soak.forensics import Forensics
 from rig.soak.halting import Halt
@@ -160,12 +161,15 @@ class SoakRun:
                 self.recovering.hurry(fast=False)
                 return
             if self.journal.now() > deadline_t:
-                silent = ", ".join(self.successes.silent_since(0.0))
                 raise TargetError(
-                    f"{silent}: deployed, but served nothing within {self.settings.setup_limit_s:.0f} s",
-                    remedy="look at GET /deployments and at exo's log on the nodes",
+                    f"served nothing within {self.settings.setup_limit_s:.0f} s: {'. '.join(self.awaited())}",
+                    remedy="look at exo's log on the nodes named here",
                 )
             await asyncio.sleep(_LOOK_S)
+
+    def awaited(self) -> list[str]:
+        """A line for each model that has not served yet: what it is waiting for."""
+        return awaited(self.observer.view, self.successes.silent_since(0.0))
 
     async def _under_load(self) -> None:
         self.load_t = self.journal.now()

@@ -233,6 +233,14 @@ def test_a_plan_without_faults_has_none_due() -> None:
     assert status_of("every-kind-struck", Tape(**plan(kinds={}), schedule=[], expected_faults=0)) == "not-exercised"
 
 
+def test_a_run_that_was_too_short_for_any_fault_of_its_plan_is_unknown() -> None:
+    tape = Tape(**plan(), schedule=[], expected_faults=0)
+    assert status_of("every-kind-struck", tape) == "unknown"
+    assert "too short for its plan" in told("every-kind-struck", tape)[0]
+    tape.fault(0, "freeze", 100, 110)
+    assert status_of("every-kind-struck", tape) == "pass"
+
+
 def test_bounds_are_for_the_kinds_that_have_one() -> None:
     bounds = {"freeze": {"time_to_serve": 20.0}, "runner-kill": {}}
     tape = Tape(**plan(kinds=bounds))

@@ -84,6 +84,8 @@ CASES: Final[Mapping[DefectName, Case]] = {
     "stale-replay": Case(("catches-up",), ("node-crash",), 6),
     "endless-election": Case(("no-endless-election",), ("freeze",), 2),
     "idle-spin": Case(("idle-is-idle",), ("freeze",), 1),
+    "runner-spin": Case(("idle-is-idle",), ("freeze",), 1),
+    "runner-kept": Case(("nothing-left-behind",), ("node-crash",), 4),
     "orphaned-runners": Case(("nothing-left-behind",), ("runner-kill",), 2),
     "never-appears": Case(("placed-by-hand-appears",), scenarios=("placed-by-hand",)),
 }

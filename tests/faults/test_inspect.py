@@ -37,7 +37,9 @@ def test_tree_main_first(node: Node, main: psutil.Process) -> None:
     assert all(row[3] in "RS" for row in rows)
     assert sum("--multiprocessing-fork" in row[4] for row in rows) == 3
     times = main.cpu_times()
-    assert float(facts["main_cpu"]) == pytest.approx(times.user + times.system, abs=0.5)
+    cpu = dict(value.split("|") for value in values(said, "cpu"))
+    assert list(cpu) == [row[0] for row in rows]
+    assert float(cpu[str(main.pid)]) == pytest.approx(times.user + times.system, abs=0.5)
     assert float(facts["mem_available"]) > 1e6
     assert float(facts["disk_free"]) > 1e6
     assert values(said, "orphan") == []

@@ -14,7 +14,7 @@ from rig.observe.watch import WatchTiming
 from tests.observe.api import DATA, Api
 from tests.observe.conftest import Written
 
-FAST = WatchTiming(interval_s=0.05, timeout_s=0.5, rare_s=0.2, index_s=0.05)
+FAST = WatchTiming(close_s=0.05, timeout_s=0.5, rare_s=0.2, index_s=0.05)
 
 
 async def test_it_observes_until_it_is_told_to_stop(api: Api, exo: Exo, written: Written) -> None:

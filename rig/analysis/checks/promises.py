@@ -1,7 +1,8 @@
 """One check for each promise of the keeper, judged in every session of a master that the journal tells of.
 
-Broken once: fail. Otherwise kept at least once, by a session's own log: pass. What only views show may be broken, never
-proved kept: without any log it is unknown. Promises that nothing called upon were not exercised.
+Broken once: fail. Otherwise unknown where a log was not read that would have told. Otherwise kept at least once, by a
+session's own log: pass. What only views show may be broken, never proved kept: without any log it is unknown. Promises
+that nothing called upon were not exercised.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ def judge(promise: Promise, analysis: Analysis) -> Answer:
     undecided = [one.line for one in by_log if one.held == "undecided"]
     if broken:
         return Answer("fail", f"broken {len(broken)} times, kept {len(kept)} times", evidence(broken))
+    if unread := analysis.watch.keeper.unread.lines():
+        said = f"kept {len(kept)} times by what was read" if kept else "nothing called upon it in what was read"
+        return Answer("unknown", f"{said}; {len(unread)} times an event log was not read to its end", evidence(unread))
     if kept:
         open_ = f", {len(undecided)} too close to tell" if undecided else ""
         return Answer("pass", f"kept {len(kept)} times in {logs} sessions{open_}", evidence(kept[:3]))

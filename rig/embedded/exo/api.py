@@ -107,6 +107,7 @@ class Api:
         await self._take_its_time(request)
         response = web.StreamResponse(headers={"content-type": "application/json"})
         await response.prepare(request)
+        self.host.event_log.flush()
         pieces = views.events_json(self.logic.replica, STOCK_MODELS)
         while batch := b"".join(itertools.islice(pieces, EVENTS_AT_ONCE)):
             await response.write(batch)

@@ -120,6 +120,8 @@ class Behaviour:
     runners_end_with_main: bool = True  # read by the runner process: False leaves orphans
     slow_after_restart: float = 1.0  # tokens take so many times as long on a node that was started again
     spin_when_idle: bool = False  # read by the main process
+    runners_spin: bool = False  # read by the runner process: from its first request on
+    runners_outlive_instance: bool = False
     leak_memory: bool = False  # memory of a killed runner never comes back in the node's reports
     leak_bytes: int = 0  # … and so much with it
     # keeper

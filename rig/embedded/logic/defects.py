@@ -228,6 +228,12 @@ DEFECTS: Final[Mapping[DefectName, Defect]] = {
     "idle-spin": Defect(
         "symptom", "the main process uses a whole CPU while idle", _switch(spin_when_idle=True), "exo-explore/exo 1823"
     ),
+    "runner-spin": Defect("symptom", "a runner uses a whole CPU from its first request on", _switch(runners_spin=True)),
+    "runner-kept": Defect(
+        "symptom",
+        "the runner of an instance that is gone stays, with its memory, while its main process lives",
+        _switch(runners_outlive_instance=True),
+    ),
     "orphaned-runners": Defect(
         "symptom",
         "a killed runner ends exo on the other nodes, whose runners live on with their memory",

@@ -372,7 +372,11 @@ class Worker:
         state, me = self._replica.state, self._ctx.node_id
         for runner in list(self._runners.values()):
             if runner.instance.instance_id not in state.instances and not runner.stopping:
-                self._stop(runner)
+                if self._ctx.behaviour.runners_outlive_instance:
+                    self._leaked_bytes += self._bytes_of(runner)
+                    del self._runners[runner.runner_id]
+                else:
+                    self._stop(runner)
                 return True
         for instance in list(state.instances.values()):
             if me not in instance.nodes:

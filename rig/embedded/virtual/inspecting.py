@@ -66,8 +66,7 @@ def inspection(sim: Simulation, name: str, clock: NodeClock, values: Mapping[str
         lines += [
             f"orphan={one.pid}|1|b{one.pid}|S|python -c spawn_main --multiprocessing-fork" for one in sim.orphans(name)
         ]
-        if tree:
-            lines.append(f"main_cpu={sim.cpu_used(name):.2f}")
+        lines += [f"cpu={one.pid}|{one.cpu_s:.2f}" for one in sim.processes(name)]
     if what in ("all", "master"):
         lines += _master(sim, name)
     if what in ("all", "leases"):

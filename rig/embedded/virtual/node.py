@@ -11,6 +11,7 @@ from typing import Final
 
 from rig.config.inventory import Node
 from rig.embedded.logic.simulation import Simulation
+from rig.embedded.virtual.event_file import VirtualEventFile
 from rig.embedded.virtual.inspecting import NodeClock, inspection, probe
 from rig.embedded.virtual.scripts import RunningScript, Scripts
 from rig.errors import CommandFailed, CommandTimeout
@@ -36,6 +37,7 @@ class VirtualNode(NodeConnection):
         self._addresses = addresses
         self._clock = NodeClock(sim, name)
         self._scripts = Scripts(sim, name, self._clock, addresses)
+        self._event_file = VirtualEventFile(sim, name)
         self._tails: list[asyncio.Task[int]] = []
 
     async def connect(self, *, timeout_s: float = 0.0) -> None:
@@ -86,8 +88,16 @@ class VirtualNode(NodeConnection):
     async def _run(self, command: str) -> tuple[int, str]:
         await asyncio.sleep(_LATENCY_S)
         script = _SCRIPT.search(command)
-        if script is not None and script[1] == "inspect.sh":
-            return 0, inspection(self._sim, self.name, self._clock, _values(command), self._scripts.leases())
+        match None if script is None else script[1], _values(command) if script else {}:
+            case "inspect.sh", values:
+                return 0, inspection(self._sim, self.name, self._clock, values, self._scripts.leases())
+            case "events.sh", values:
+                return 0, self._event_file.said(int(values["offset"]), int(values["most"]))
+            case _:
+                return await self._run_command(command)
+
+    async def _run_command(self, command: str) -> tuple[int, str]:
+        """Anything but a script."""
         if command == START:
             self._sim.start(self.name)
             await asyncio.sleep(_START_S)
