@@ -630,11 +630,11 @@ claims_drop() {
 	set -f
 }
 
-# scraps_sweep: what the dead left in the folder of the leases beside no lease: a claim (`.ID.claim.N`, by who was killed between his heal
-# and its removal), a claim or a lease half written (`.ID.claiming.PID`, `.ID.PID`), a record (`.ID.start`).
+# scraps_sweep: what the dead left beside no lease: a claim (`.ID.claim.N`, by who was killed between his heal and its removal), something
+# half written (`.ID.claiming.PID`, `.ID.PID`, `.tree.PID`, `.guard.PID`), a record (`.ID.start`).
 scraps_sweep() {
 	set +f
-	set -- "$rig_dir"/leases/.*.*
+	set -- "$rig_dir"/leases/.*.* "$rig_dir"/.tree.* "$rig_dir"/.guard.*
 	set -f
 	for scrap; do
 		[ -f "$scrap" ] || continue

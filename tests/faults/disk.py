@@ -16,9 +16,9 @@ NEVER_S = 300  # between the kernel's own writings: nothing gets to the disk tha
 
 @contextmanager
 def memory_disk(at: Path) -> Generator[Path]:
-    """256 KiB and 64 files."""
+    """512 KiB and 128 files."""
     at.mkdir(parents=True, exist_ok=True)
-    _run("mount", "-t", "tmpfs", "-o", "size=256k,nr_inodes=64,mode=700", "rig-test", str(at))
+    _run("mount", "-t", "tmpfs", "-o", "size=512k,nr_inodes=128,mode=700", "rig-test", str(at))
     try:
         yield at
     finally:
@@ -71,6 +71,15 @@ class Image:
 
     def unmount(self) -> None:
         _run("umount", "-l", str(self.at))
+
+
+@contextmanager
+def image_disk(file: Path, at: Path) -> Generator[Image]:
+    image = Image(file, at)
+    try:
+        yield image
+    finally:
+        image.unmount()
 
 
 def _run(*words: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.faults.disk import Image, fill, memory_disk, read_only
+from tests.faults.disk import Image, fill, image_disk, memory_disk, read_only
 from tests.faults.node import Node, Script, state, until
 
 
@@ -22,14 +22,6 @@ def disk(node: Node) -> Iterator[Path]:
         yield disk
 
 
-def gone(disk: Path) -> None:
-    for folder, folders, files in os.walk(disk, topdown=False):
-        for name in files:
-            (Path(folder) / name).unlink()
-        for name in folders:
-            (Path(folder) / name).rmdir()
-
-
 def held_crash(node: Node) -> tuple[Script, psutil.Process]:
     main = node.start_exo()
     script = node.script("crash.sh", hold="60", start=f"{node.start_command()} &")
@@ -37,7 +29,7 @@ def held_crash(node: Node) -> tuple[Script, psutil.Process]:
     return script, main
 
 
-@pytest.mark.parametrize(("harm", "status"), [(fill, 0), (read_only, 12), (gone, 0)])
+@pytest.mark.parametrize(("harm", "status"), [(fill, 0), (read_only, 12)])
 def test_the_script_starts_exo_all_the_same(node: Node, disk: Path, harm: Callable[[Path], None], status: int) -> None:
     """12: the lease cannot be taken away, which is said."""
     script, main = held_crash(node)
@@ -48,6 +40,15 @@ def test_the_script_starts_exo_all_the_same(node: Node, disk: Path, harm: Callab
     assert state(node.main_pid()) in "RS"
     assert (script.status, "f1" in node.leases) == (status, status == 12)
     assert [event.name for event in events][-2:] == ["healed", "dropped" if status == 0 else "unhealed"]
+
+
+def test_the_script_starts_exo_without_any_folder(node: Node) -> None:
+    script, main = held_crash(node)
+    shutil.rmtree(node.rig_dir)
+    script.process.send_signal(signal.SIGTERM)
+    events = script.end(timeout_s=60)
+    assert node.main_pid() not in (0, main.pid), events
+    assert (script.status, state(node.main_pid()) in "RS") == (0, True)
 
 
 @pytest.mark.parametrize(("harm", "status"), [(fill, 0), (read_only, 12)])
@@ -72,11 +73,8 @@ def test_nothing_is_struck_where_the_lease_cannot_be_written(node: Node, disk: P
 
 @pytest.fixture
 def image(node: Node, tmp_path: Path) -> Iterator[Image]:
-    image = Image(tmp_path / "image", node.rig_dir)
-    try:
+    with image_disk(tmp_path / "image", node.rig_dir) as image:
         yield image
-    finally:
-        image.unmount()
 
 
 def test_the_lease_is_on_the_disk_before_the_strike(node: Node, image: Image, tmp_path: Path) -> None:
