@@ -111,10 +111,11 @@ class Mac:
         return commands.status(self._rules)
 
     async def _ps(self, arguments: list[str], folder: str) -> Answer:
-        """The first argument is `TZ=ZONE`, or `TZ` where that is not set: then the machine's own zone counts."""
+        """The last argument is `TZ=ZONE`, or `TZ` where that is not set: then the machine's own zone counts."""
         del folder
-        _, told, zone = arguments[0].partition("=")
-        return ps(arguments[1:], zone if told else f":{tree(self.settings)}/etc/localtime")
+        *options, asked = arguments
+        _, told, zone = asked.partition("=")
+        return ps(options, zone if told else f":{tree(self.settings)}/etc/localtime")
 
     async def _lsof(self, arguments: list[str], folder: str) -> Answer:
         """The real one, from outside the folder that has no /proc."""
