@@ -137,7 +137,7 @@ everything() {
 		checked=$(visudo -c -q -f "$work/content" 2>&1) || refuse "visudo: $checked"
 		plain /etc/sudoers.d/rig 440 0
 	fi
-	[ "$os" != Darwin ] || { : >"$work/content" && plain /etc/rig/partition.conf 600 "$user" data; }
+	[ "$os" != Darwin ] || { true >"$work/content" && plain /etc/rig/partition.conf 600 "$user" data; }
 	for script in $guard_scripts; do
 		cat "$here/$script" >"$work/content"
 		plain "$libexec/$script" 644 0

@@ -369,7 +369,7 @@ pf_remove() {
 	anchor_rules=$(filter pfctl -q -a com.apple/rig -s rules) || { R="pfctl: $anchor_rules" && return 1; }
 	pf_is_empty "$anchor_rules" || { R="anchor com.apple/rig still has rules: $flushed" && return 1; }
 	rm -f "$rig_dir/partition.conf"
-	[ ! -w /etc/rig/partition.conf ] || : >/etc/rig/partition.conf # as rig bootstrap made it
+	[ ! -w /etc/rig/partition.conf ] || true 2>/dev/null >/etc/rig/partition.conf # as rig bootstrap made it
 	[ -n "$pf_token" ] || return 0
 	# A token can only be refused when it is void already (somebody ran pfctl -d, or an earlier undo returned it).
 	if filter pfctl -X "$pf_token" >/dev/null; then note token_returned 1; else note token_returned 0; fi

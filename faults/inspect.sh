@@ -90,19 +90,19 @@ master_lines() {
 
 say_leases() {
 	lease_files
-	while IFS= read -r file; do
-		[ -z "$file" ] || (say_lease "$file")
-	done <<-END
-		$R
-	END
+	IFS=$nl
+	for file in $R; do
+		IFS=" $tab$nl"
+		(say_lease "$file")
+	done
+	IFS=" $tab$nl"
 	[ ! -f "$rig_dir/lock" ] || say_lines lock "$(cat "$rig_dir/lock" 2>/dev/null)$nl"
 }
 
 say_lease() {
 	lease_read "$1" || { [ ! -f "$1" ] || say lease "${1##*/}|unreadable|||||||"; return; }
 	same=0 alive=0
-	boot_id_now
-	[ "$boot_id" != "$R" ] || same=1
+	! same_boot || same=1
 	[ "$same" = 0 ] || ! script_alive || alive=1
 	say lease "$id|$kind|$(printf %s "$owner" | tr '|' '/')|$(printf %s "$run" | tr '|' '/')|$started|$deadline|$phase|$same|$alive"
 }

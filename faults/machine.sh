@@ -28,7 +28,7 @@ hog_start() {
 }
 
 hogs_release() {
-	: 2>/dev/null >"$rig_dir/.go.$id" || { R="$rig_dir cannot be written" && return 1; }
+	true 2>/dev/null >"$rig_dir/.go.$id" || { R="$rig_dir cannot be written" && return 1; }
 }
 
 # cpu_ms ITEM… -> R: processor time that they used so far.

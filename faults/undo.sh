@@ -30,7 +30,8 @@ begin() {
 	from_ms $((begin_ms + hold_ms + 2000)) && deadline=$R
 	patience=$((strike_limit_ms / 1000 + 15)) # seconds beyond the deadline that a script at work is left to itself
 	phase=leased
-	lease_write || { phase='' && skip "the lease cannot be written in $rig_dir/leases"; }
+	lease_begin || skip "the lease cannot be written to the disk in $rig_dir/leases"
+	scraps_sweep
 	others_settle
 	note kind "$kind"
 	note deadline "$deadline"
@@ -51,9 +52,10 @@ begin() {
 others_settle() {
 	stale_healed=
 	lease_files
-	others_list=$R
-	while IFS= read -r file; do
-		[ -n "$file" ] && [ "${file##*/}" != "$id" ] || continue
+	IFS=$nl
+	for file in $R; do
+		IFS=" $tab$nl"
+		[ "${file##*/}" != "$id" ] || continue
 		settle_verdict=$(settle "$file")
 		case $settle_verdict in
 		healed) stale_healed="$stale_healed${stale_healed:+ }${file##*/}" ;;
@@ -61,9 +63,8 @@ others_settle() {
 		busy) skip "lease ${file##*/} was left by a dead script and is being undone" ;;
 		*) skip "lease ${file##*/} was left by a dead script and could not be undone" ;;
 		esac
-	done <<-END
-		$others_list
-	END
+	done
+	IFS=" $tab$nl"
 }
 
 # settle FILE, in a shell of its own: undo the lease of a dead script.
@@ -74,11 +75,9 @@ settle() {
 	elif ! lease_claim "$1"; then
 		printf busy
 	elif [ ! -f "$1" ]; then
-		scraps_drop
+		scraps_drop && claims_drop
 		printf healed
-	elif resume && undo; then
-		rm -f "$1"
-		scraps_drop
+	elif resume && undo && lease_end; then
 		printf healed
 	else
 		lease_unclaim
@@ -101,11 +100,6 @@ restart_may_come() {
 	restart_by_ms=$((R + 45000))
 	now
 	[ "$R" -le "$restart_by_ms" ]
-}
-
-same_boot() {
-	boot_id_now
-	[ "$boot_id" = "$R" ]
 }
 
 # ineffective REASON: said with the notes collected so far; healing follows.
@@ -148,8 +142,7 @@ finish() {
 	notes=$held_notes
 	if undo; then
 		emit healed "$undone_ms"
-		lease_drop
-		scraps_drop
+		lease_end || { note reason "$R" && emit unhealed && exit 12; }
 		emit dropped
 		logs_prune
 		exit "$verdict"
@@ -164,8 +157,14 @@ logs_prune() {
 	ls -t "$rig_dir/log" 2>/dev/null | tail -n +301 | while read -r old; do rm -f "$rig_dir/log/$old"; done
 }
 
-# undo: by the variables of a lease. 0 when the rig's effect is proved gone (undone_ms: when), 1 otherwise, with a reason noted.
+# undo: by the variables of a lease. 0 when the rig's effect is proved gone (undone_ms: when), 1 otherwise, with a reason noted. What
+# cannot be understood is not undone.
 undo() {
+	undo_kind || return 1
+	[ -z "$lease_bad" ] || { note reason "undone but for what cannot be understood in the lease:$lease_bad" && return 1; }
+}
+
+undo_kind() {
 	case $kind in
 	freeze) undo_stopped ;;
 	crash) undo_stopped && undo_killed ;;
@@ -220,19 +219,20 @@ undo_killed() {
 		command_forget
 	fi
 	settle_old_main
-	start_in_hand
+	start_awaited || return 1
 	if main_find; then
 		note started 0
 	else
 		note started 1
-		run_command "$start"
+		rm -f "$rig_dir/leases/.$id.start" 2>/dev/null
+		run_command "$start" start_record
 		now
-		give_up_ms=$((R + 30000))
+		give_up_ms=$((R + start_limit_ms))
 		until main_find && [ "$main_pid:$main_start" != "$main" ]; do
 			now
 			if [ "$R" -ge "$give_up_ms" ]; then
 				command_done || :
-				note reason "no main process within 30 s of the start command (its status: $R)"
+				note reason "no main process within $((start_limit_ms / 1000)) s of the start command (its status: $R)"
 				command_forget
 				return 1
 			fi
@@ -245,17 +245,54 @@ undo_killed() {
 	undone_ms=$R
 }
 
-# Who was killed while he healed may have given the start command already; a second exo must not be started beside the first. It takes a
-# while until that one is seen: the command may do something else before.
-start_in_hand() {
-	[ "${resumed:-}" = 1 ] && same_boot || return 0
+start_limit_ms=30000
+
+# start_record [STATUS]: in the shell that gives the start command, that it does (`pid:start boot clock`); and then how it ended.
+start_record() {
+	if [ $# -gt 0 ]; then
+		[ ! -f "$rig_dir/leases/.$id.start" ] || printf '%s\n' "$1" 2>/dev/null >>"$rig_dir/leases/.$id.start"
+		return 0
+	fi
+	own_item || return 0
+	start_record=$R
+	boot_id_now && start_record="$start_record $R"
 	now
-	give_up_ms=$((R + 5000))
+	printf '%s %s\n' "$start_record" "$R" 2>/dev/null >"$rig_dir/leases/.$id.start"
+}
+
+# start_awaited: who was killed in his heal may have given the start command, and a second exo must not be started beside the first. exo
+# is given the time that he would have given it, from his record; where that is not there yet (`resumed`: he began) it may come within
+# 5 s. Fails where it has not come and the command is still at work.
+start_awaited() {
+	now
+	recorded_by_ms=$((R + 5000))
 	until main_find; do
-		now
-		[ "$R" -lt "$give_up_ms" ] || return 0
+		if start_under_way; then
+			start_by_ms=$((begun_ms + start_limit_ms))
+			[ -n "$start_status" ] || [ -z "$is_gone" ] || start_by_ms=$recorded_by_ms
+			now
+			if [ "$R" -ge "$start_by_ms" ]; then
+				[ -z "$is_running$is_stopped" ] && return 0
+				note reason "the start command of process $start_by has not ended, and no main process runs"
+				return 1
+			fi
+		else
+			now
+			[ "${resumed:-}" = 1 ] && [ "$R" -lt "$recorded_by_ms" ] || return 0
+		fi
 		pause 50
 	done
+}
+
+# start_under_way: by a record of this boot, of a command that has not failed. start_by, begun_ms, start_status: what it says.
+start_under_way() {
+	start_by='' start_boot='' begun_ms='' start_status=''
+	{ { read -r start_by start_boot begun_ms && read -r start_status; } <"$rig_dir/leases/.$id.start"; } 2>/dev/null
+	case $begun_ms in '' | 0* | *[!0-9]* | ????????????????*) return 1 ;; esac
+	boot_id_now
+	[ "$start_boot" = "$R" ] || return 1
+	look "$start_by"
+	[ "${start_status:-0}" = 0 ]
 }
 
 # A main that was sent SIGKILL may take a moment to go; it must not be taken for one that runs. A strike that was found to have no

@@ -95,7 +95,7 @@ def clock_stepped(kind: Kind, moment: Moment, step_s: float) -> Condition:
         outcome = run(world, nursery, what, folder, kind, moment, lambda _: None, step_clock_s=step_s, plant=plant)
         on_time = outcome.late_s is None or abs(outcome.late_s) < LATE_S
         wrong = [] if on_time else [f"healed {outcome.late_s:+.1f} s after its time"]
-        return _with(_expecting(outcome, folder, {"healed"}), wrong)
+        return with_wrong(_expecting(outcome, folder, {"healed"}), wrong)
 
     return carry_out
 
@@ -111,7 +111,7 @@ def healer_killed(kind: Kind) -> Condition:
             world.n1.kill_healers()
 
         outcome = run(world, nursery, f"{kind:18} healing  guard's heal killed", folder, kind, "holding", harm)
-        return _with(outcome, [] if outcome.healed_by == "guard" else ["not healed by the guard"])
+        return with_wrong(outcome, [] if outcome.healed_by == "guard" else ["not healed by the guard"])
 
     return carry_out
 
@@ -131,7 +131,7 @@ def node_killed(kind: Kind) -> Condition:
 
         what = f"{kind:18} holding  node lost power"
         outcome = run(world, nursery, what, folder, kind, "holding", harm, hold_s=30.0, plant=False)
-        return _with(outcome, [] if outcome.healed_by == "guard" else ["not healed by the guard"])
+        return with_wrong(outcome, [] if outcome.healed_by == "guard" else ["not healed by the guard"])
 
     return carry_out
 
@@ -183,7 +183,7 @@ def supervised(world: World, nursery: Nursery, folder: Path) -> Outcome:
         watching.join(20)
     journal = (folder / "journal.jsonl").read_text()
     missing = [] if "restarted_early" in journal else ["the early restart is not in the journal"]
-    return _with(outcome, missing)
+    return with_wrong(outcome, missing)
 
 
 def hanging_commands(world: World, nursery: Nursery, folder: Path) -> Outcome:
@@ -342,10 +342,10 @@ async def _look(inventory: Inventory) -> None:
 def _expecting(outcome: Outcome, folder: Path, states: set[str]) -> Outcome:
     """The controller lived: what it makes of it must be the truth."""
     end = end_of(folder)
-    return _with(outcome, [] if end["state"] in states else [f"the controller says {end}"])
+    return with_wrong(outcome, [] if end["state"] in states else [f"the controller says {end}"])
 
 
-def _with(outcome: Outcome, wrong: list[str]) -> Outcome:
+def with_wrong(outcome: Outcome, wrong: list[str]) -> Outcome:
     return Outcome(outcome.what, outcome.healed_by, outcome.after_s, outcome.late_s, [*outcome.residue, *wrong])
 
 
