@@ -73,7 +73,7 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
         "goodput": "requests that met every objective of the workload; null without objectives",
         "lost": "the first 200 whose own node was not faulted",
         "lost_own_node": "the first 200 whose own node was faulted",
-        "damaged": "completed, but with a token count unlike the server's",
+        "damaged": "completed, but with a token count unlike the server's, or without the content that it claims",
         "unclean_end": "completed requests that did not end as they should after their finish reason",
         "probes": "the rig's own probes",
         "faults": "all that the run reached, in the order of the schedule",
