@@ -20,7 +20,7 @@ from rig.load.deadlines import Limits, Watch
 from rig.load.opening import Opening
 from rig.load.outcome import End, Heard, Judgement, decided, judge
 from rig.load.stream import Reader, StreamReader
-from rig.load.transport import ArrivalStream, Exchange, LoadTransport, Marks, NotHttpError
+from rig.load.transport import ArrivalStream, Exchange, LoadTransport, Marks, NotHttpError, OwnFailureError
 
 EVIDENCE_BYTES: Final = 600
 _encode = msgspec.json.Encoder().encode
@@ -90,6 +90,7 @@ async def perform(call: Call, transport: LoadTransport, journal: Journal) -> Req
         end, detail = await attempt.run(transport)
     except Exception as error:
         judgement = Judgement("error", reason=f"defect of the rig: {type(error).__name__}: {error}")
+        attempt.own_failure = judgement.reason
         journal.write(attempt.record(judgement, journal.now()))
         raise
     ended = attempt.record(attempt.judge(end, detail), journal.now())
@@ -106,6 +107,7 @@ class _Attempt:
         self._started_t = now()
         self._watch = Watch(now, self._started_t, call.limits, streamed=call.streamed)
         self._marks = Marks()
+        self.own_failure: str | None = None
         self._status: int | None = None
         self._location = ""  # where a redirect leads
         self._opening = Opening(streamed=call.streamed)
@@ -122,19 +124,34 @@ class _Attempt:
                 await self._read(response)
             return self._ended("clean")
         except TimeoutError:
-            if self._marks.connected_t is None:
-                return self._ended(
-                    "unconnected", f"ConnectTimeout: not connected within {self._call.limits.connect_s} s"
-                )
-            return self._ended(self._watch.struck)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            return self._ended("unconnected", _named(error))
-        except NotHttpError as error:
-            return self._ended("unparsable", str(error))
+            return self._timed_out()
         except httpx.TransportError as error:
-            return self._ended("broken", _named(error))
+            return self._broken(error)
         finally:
             self._watch.stop()
+
+    def _timed_out(self) -> tuple[End, str]:
+        if not self._marks.resolved:
+            return self._failed(f"no address for {self._call.url.host} in time")
+        if self._marks.connected_t is None:
+            return self._ended("unconnected", f"ConnectTimeout: not connected within {self._call.limits.connect_s} s")
+        return self._ended(self._watch.struck)
+
+    def _broken(self, error: httpx.TransportError) -> tuple[End, str]:
+        match error:
+            case OwnFailureError():
+                return self._failed(str(error))
+            case httpx.ConnectError() | httpx.ConnectTimeout():
+                return self._ended("unconnected", _named(error))
+            case NotHttpError():
+                return self._ended("unparsable", str(error))
+            case _:
+                return self._ended("broken", _named(error))
+
+    def _failed(self, detail: str) -> tuple[End, str]:
+        """It is the rig's own machine that could not."""
+        self.own_failure = detail
+        return self._ended("unconnected", f"of the rig's own machine: {detail}")
 
     def judge(self, end: End, detail: str) -> Judgement:
         streamed = self._call.streamed and (self._reader is None or isinstance(self._reader, StreamReader))
@@ -163,6 +180,7 @@ class _Attempt:
             **({} if reader is None else {"gaps": reader.gaps()}),
             unclean_end=judgement.unclean_end,
             damaged=judgement.damaged,
+            own_failure=self.own_failure,
             evidence="" if judgement.outcome == "completed" else self._evidence(judgement.reason),
         )
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from rig.load.deadlines import Limits, Watch
+from tests.load.servers import until
 
 
 class Flood:
@@ -27,11 +28,16 @@ async def test_a_flood_does_not_put_a_deadline_off(turn_s: float) -> None:
     watch.exchange = flood
     flood.now_t = 8.0
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(None) as timeout:
-            watch.start(timeout)
-            await asyncio.Event().wait()
+        await watched(watch)
     assert watch.struck == "progress"
     assert 8.0 < flood.now_t <= 8.0 + late_s + 2 * turn_s, "in the clock's time, however many looks that is"
+
+
+async def watched(watch: Watch) -> None:
+    """Nothing else happens until the watch strikes."""
+    async with asyncio.timeout(None) as timeout:
+        watch.start(timeout)
+        await asyncio.Event().wait()
 
 
 class Backlog:
@@ -54,8 +60,6 @@ async def test_what_had_arrived_is_read_before_a_deadline_strikes() -> None:
     watch.exchange = watch.reader = backlog
     async with asyncio.timeout(None) as timeout:
         watch.start(timeout)
-        while backlog.last_progress_t is None:
-            await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        await until(lambda: backlog.last_progress_t is not None)
         assert timeout.when() is None
     watch.stop()
