@@ -111,7 +111,7 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
         "completed": "a finish reason other than error arrived",
         "error": "the client was told",
         "lost": "neither a result nor an error",
-        "void": "not the cluster's doing: the controller stalled or slept just then",
+        "void": "not the cluster's doing: the controller stalled or slept just then, or could not connect by itself",
         "unfinished": "a start without an end",
         "exposed": "in flight at a strike, or sent in an outage of its model",
         "own_node": "its entry node was faulted while it mattered",

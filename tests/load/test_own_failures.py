@@ -65,6 +65,12 @@ async def test_a_name_without_an_address_is_the_rigs_own_failure(recorded: Recor
     assert "no connection: of the rig's own machine" in ended.evidence
 
 
+def take_all(taken: list[socket.socket]) -> None:
+    """Open sockets until no more can be. Raises OSError."""
+    while True:
+        taken.append(socket.socket())
+
+
 async def test_no_more_open_files_is_the_rigs_own_failure(recorded: Recorded) -> None:
     async with serving(sound) as server:
         assert (await asked(recorded, server.url)).outcome == "completed"
@@ -74,8 +80,7 @@ async def test_no_more_open_files_is_the_rigs_own_failure(recorded: Recorded) ->
         taken: list[socket.socket] = []
         try:
             with pytest.raises(OSError, match="Too many open files"):
-                while True:
-                    taken.append(socket.socket())
+                take_all(taken)
             ended = await asked(recorded, server.url)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
@@ -110,7 +115,8 @@ def test_a_controller_without_ports_does_not_blame_the_target(sse_mock: Path) ->
     port = free_port()
     script = (
         "ip link set lo up; echo 40000 40003 >/proc/sys/net/ipv4/ip_local_port_range; "
-        '"$1" --port "$2" --tokens 2 --ttft 300 & server=$!; shift 2; sleep 1; "$@"; status=$?; kill $server; exit $status'
+        '"$1" --port "$2" --tokens 2 --ttft 300 & server=$!; shift 2; sleep 1; '
+        '"$@"; status=$?; kill $server; exit $status'
     )
     before = ("unshare", "-rn", "sh", "-c", script, "sh", str(sse_mock), str(port))
     done = rig_load("--url", f"http://127.0.0.1:{port}", "-n", "24", "-c", "8", before=before)
@@ -125,12 +131,8 @@ def test_a_controller_without_ports_does_not_blame_the_target(sse_mock: Path) ->
 @pytest.mark.parametrize("kept", ["completed", "hung"])
 def test_a_rig_that_was_stopped_says_so(sse_mock: Path, tmp_path: Path, kept: str) -> None:
     """SIGSTOP and SIGCONT in the middle of streams: the gap is the rig's, and so is a deadline that ran out in it."""
-    mode = (
-        ("--tokens", "60", "--itl", "50")
-        if kept == "completed"
-        else ("--tokens", "8", "--fault", "stall", "--every", "1")
-    )
-    server, url = start_mock(sse_mock, *mode)
+    modes = {"completed": ("--itl", "50"), "hung": ("--fault", "stall", "--every", "1")}
+    server, url = start_mock(sse_mock, "--tokens", "60", *modes[kept])
     journal = tmp_path / "kept" / "journal.jsonl"
     command = [sys.executable, "-m", "rig", "load", "-m", "mock", "--url", url, "--json", "-n", "2", "-c", "2"]
     rig = subprocess.Popen(
