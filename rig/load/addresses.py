@@ -13,7 +13,7 @@ import ipaddress
 import socket
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 _TOLD_BY_THE_HOST: Final = (".local", ".local.")
 _OWN: Final = frozenset(
@@ -57,7 +57,7 @@ def is_own(failures: Sequence[OSError], host: str) -> bool:
     return all(failure.errno in _OWN for failure in failures)
 
 
-def _text(place: tuple[str, int] | tuple[str, int, int, int]) -> str:
-    """A link-local address says nothing without its interface."""
-    scope = place[3] if len(place) > 2 else 0
+def _text(place: tuple[Any, ...]) -> str:
+    """A link-local address says nothing without its interface: of IPv6 there are address, port, flow and scope."""
+    scope = place[3] if len(place) == 4 else 0
     return f"{place[0]}%{scope}" if scope else place[0]
