@@ -50,6 +50,7 @@ ROW: Final = np.dtype(
         ("outcome", np.int8),
         ("how", np.int8),
         ("by_deadline", np.bool_),
+        ("own_failure", np.bool_),
         ("fault", np.int32),
     ],
     align=True,  # a column that is not is copied each time
@@ -113,7 +114,8 @@ def row_of(way: int, planned_t: float | None, end: RequestEnded) -> Row:
         gaps.max_s,
         _COMPLETED if ok else _OUTCOME[end.outcome],
         0 if ok else _HOW[end.how],
-        not ok and _by_deadline(end),
+        not ok and by_deadline(end),
+        end.own_failure is not None,
         NOBODY,
     )
 
@@ -123,7 +125,7 @@ def table_of(rows: Iterable[Row]) -> NDArray[np.void]:
     return np.frombuffer(bytearray(b"".join(starmap(_PACK.pack, rows))), dtype=ROW)
 
 
-def _by_deadline(end: RequestEnded) -> bool:
+def by_deadline(end: RequestEnded) -> bool:
     """A deadline of the rig's own ended it, not the target; also an error that is the rig's own connect deadline."""
     if end.how in ("hung", "overdue"):
         return True
@@ -186,6 +188,11 @@ class Rows:
     def by_deadline(self) -> Bools:
         """A deadline of the rig's own ended it, not the target."""
         return cast("Bools", self.rows["by_deadline"])
+
+    @property
+    def own_failure(self) -> Bools:
+        """The rig itself failed, not the target."""
+        return cast("Bools", self.rows["own_failure"])
 
     @property
     def fault(self) -> NDArray[np.int32]:

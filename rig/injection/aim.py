@@ -72,7 +72,7 @@ class AimContext:
     instances: InstancesNow
     rehearsed: frozenset[str] = field(default_factory=frozenset[str])
     rdma_models: frozenset[str] = field(default_factory=frozenset[str])  # whose instances speak RDMA (MlxJaccl)
-    emulated: bool = False  # the nodes share one machine: they are given token amounts of memory, disk and load
+    emulated: bool  # the nodes share one machine: they are given token amounts of memory, disk and load
 
 
 async def resolve(planned: Planned, context: AimContext, stop: asyncio.Event) -> Aim:

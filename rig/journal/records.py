@@ -122,6 +122,7 @@ class RequestEnded(Record, frozen=True, kw_only=True, tag="request_end"):
     gaps: Gaps = Gaps()
     unclean_end: str | None = None  # completed, but what followed was not as it should be
     damaged: str | None = None  # a token count unlike the server's usage
+    own_failure: str | None = None  # the rig itself failed, and not the target: such a request is void
     evidence: str = ""  # for everything not completed: error class, message, tail of the body (bounded)
 
 

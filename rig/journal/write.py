@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from rig.clock import Clock
+from rig.clock import WatchedClock
 from rig.errors import JournalError
 from rig.journal.records import AnyRecord, Finding
 
@@ -41,10 +41,11 @@ class Journal:
     """
 
     def __init__(
-        self, folder: Path, clock: Clock, *, rotate_bytes: int = ROTATE_BYTES, max_files: int = MAX_FILES
+        self, folder: Path, clock: WatchedClock, *, rotate_bytes: int = ROTATE_BYTES, max_files: int = MAX_FILES
     ) -> None:
         self._folder = folder
         self.now: Callable[[], float] = clock.now
+        self.wall_drift: Callable[[], float] = clock.wall_drift
         self._rotate_bytes = rotate_bytes
         self._max_files = max_files
         self._encoder = msgspec.json.Encoder()

@@ -81,8 +81,11 @@ class NodeConnection:
         return result
 
     @asynccontextmanager
-    async def stream(self, command: str, *, timeout_s: float | None = None) -> AsyncGenerator[Stream]:
-        """Starts a command and yields its stream. Leaving the block closes the channel, not the command on the node."""
+    async def stream(self, command: str, *, timeout_s: float | None) -> AsyncGenerator[Stream]:
+        """Starts a command and yields its stream; `timeout_s` bounds it all, None: for ever.
+
+        Leaving the block closes the channel, not the command on the node.
+        """
         loop = asyncio.get_running_loop()
         start_by = loop.time() + min(timeout_s or 30.0, 30.0)
         async with self._session(command, start_by):

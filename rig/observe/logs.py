@@ -118,7 +118,7 @@ class LogFollower:
         command = follow_command(path, self._target.master_ere, back=back)
         self._missed.clear()
         try:
-            async with self._connection.stream(command) as stream:
+            async with self._connection.stream(command, timeout_s=None) as stream:
                 async for line in stream.lines():
                     self._take(line)
             return f"the tail of {path} ended"

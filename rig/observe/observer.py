@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from rig.errors import TargetError
 from rig.journal.records import InstanceServed
@@ -32,14 +32,12 @@ class Observer:
         *,
         connections: Nodes | None = None,
         timing: WatchTiming | None = None,
-        wall_drift: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._target = target
         self._urls = dict(urls)
         self._journal = journal
         self._connections: Nodes = connections or {}
         self._timing = timing or WatchTiming()
-        self._wall_drift = wall_drift
         self._events = EventLogs(target, journal, connections=self._connections)
         self._reading = asyncio.Lock()
         self.attention: Attention = "close"
@@ -52,7 +50,7 @@ class Observer:
         await run_until(
             stop,
             watch(self._target, self._urls, self._journal, self._timing, lambda: self.attention),
-            own_health(self._journal, self._wall_drift),
+            own_health(self._journal),
             *followers,
         )
 

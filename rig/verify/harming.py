@@ -50,6 +50,7 @@ class Harming:
     identity: Identity
     pace: Pace
     rehearsed: frozenset[str]
+    emulated: bool
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _down: dict[str, Down] = field(default_factory=dict[str, Down])
 
@@ -149,7 +150,9 @@ class Harming:
             raise NotHarmed(f"the {planned.kind} ({planned.aim}) was {state}")
 
     def _fault(self, planned: Planned) -> Fault:
-        context = AimContext(nodes=self.nodes, instances=self._instances, rehearsed=self.rehearsed)
+        context = AimContext(
+            nodes=self.nodes, instances=self._instances, rehearsed=self.rehearsed, emulated=self.emulated
+        )
         return Fault(planned, context, self.journal, self.identity)
 
     def _planned(

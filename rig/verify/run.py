@@ -118,7 +118,16 @@ class _Run:
         self._known = known = Known(self._names)
         journal.subscribe(known.apply)
         self._observer = Observer(target, entries, journal, connections=stand.nodes, timing=watching(pace))
-        harming = Harming(stand.nodes, target, known, journal, identity, pace, stand.rehearsed)
+        harming = Harming(
+            stand.nodes,
+            target,
+            known,
+            journal,
+            identity,
+            pace,
+            stand.rehearsed,
+            emulated=stand.inventory.emulated is not None,
+        )
         self._player = Player(
             known=known,
             asking=Asking(target, entries, stand.workload.models, known, journal, pace),

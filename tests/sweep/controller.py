@@ -88,7 +88,12 @@ async def strike(order: Order) -> tuple[str, str]:
             await asyncio.gather(*(upload(conn) for conn in nodes.values()))
             await refuse_live(nodes, inventory=order.inventory)
             async with hold_locks(nodes, "sweep", ttl_s=3.0):
-                context = AimContext(nodes=nodes, instances=instances, rehearsed=frozenset(nodes))
+                context = AimContext(
+                    nodes=nodes,
+                    instances=instances,
+                    rehearsed=frozenset(nodes),
+                    emulated=inventory.emulated is not None,
+                )
                 fault = Fault(planned(order), context, journal, Identity(run="sweep", owner=default_owner()))
                 return await fault.run(asyncio.Event()), fault.reason
     finally:
