@@ -14,10 +14,11 @@ from rig.analysis.during import During, Times
 from rig.analysis.faults import Fault, Window
 from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.doubles import Double, InstanceWatch
-from rig.analysis.kinds import KindRow, kind_rows
+from rig.analysis.kinds import KindRow, UnwedgingRow, kind_rows, unwedging_rows
 from rig.analysis.reading import reading
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.requests import Tally
+from rig.analysis.rescue import Rescue
 from rig.analysis.settings import Settings, settings_of
 from rig.analysis.settled import Listener, Settled
 from rig.analysis.stalls import Stalls
@@ -55,7 +56,9 @@ class Analysis:
     phases: list[PhaseStarted]
     faults: list[Fault]
     recoveries: list[Recovery]
+    rescues: list[Rescue]
     kinds: list[KindRow]
+    unwedgings: list[UnwedgingRow]
     requests: Tally
     probes: Tally
     held_back: HeldBack | None
@@ -230,11 +233,11 @@ def analyse_batches(
         for counter in (load, probes):
             counter.ended(attempts)
             if counter.waiting >= AT_ONCE:
-                counter.settle(tracker.settled_t(), tracker.recoveries, said.baseline())
+                counter.settle(tracker.settled_t(), tracker.recoveries, tracker.rescues, said.baseline())
     recoveries = tracker.finish()
     watch.finish(context.now_t)
     for counter in (load, probes):
-        counter.settle(math.inf, tracker.recoveries, said.baseline())
+        counter.settle(math.inf, tracker.recoveries, tracker.rescues, said.baseline())
     faults, requests = context.faults.all(), load.finish(pairing)
     return Analysis(
         info=info,
@@ -244,7 +247,9 @@ def analyse_batches(
         phases=said.phases,
         faults=faults,
         recoveries=recoveries,
+        rescues=tracker.rescues,
         kinds=kind_rows(settings.plan_kinds, faults, recoveries, requests.by_fault),
+        unwedgings=unwedging_rows(said.unwedged, requests.by_unwedging),
         requests=requests,
         probes=probes.finish(pairing),
         held_back=said.held_back,

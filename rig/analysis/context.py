@@ -27,7 +27,11 @@ class Context:
         self.settings = settings
         self.faults = FaultLog()
         self.windows = Windows(
-            self.faults, tolerance_s=settings.tolerance_s, settle_s=settings.settle_s, unseen_s=2 * settings.sustained_s
+            self.faults,
+            tolerance_s=settings.tolerance_s,
+            lead_s=settings.lead_s,
+            settle_s=settings.settle_s,
+            unseen_s=2 * settings.sustained_s,
         )
         self.sightings = Sightings()
         self.stalls = Stalls(settings.pace)

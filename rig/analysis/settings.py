@@ -14,6 +14,8 @@ from rig.journal.run import RunInfo
 
 OWN_NODE_TOLERANCE_S: Final = 1.0
 """A fault that came so soon after a request's last progress may have stopped it (at pace 1)."""
+LEAD_S: Final = 0.5
+"""What is struck or restarted stops so long before that is known: a tree is stopped before it is killed (at pace 1)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +32,7 @@ class Settings:
     settle_s: float = 240.0
     baseline_s: float = 300.0
     tolerance_s: float = OWN_NODE_TOLERANCE_S
+    lead_s: float = LEAD_S
     open_loop: bool = False
     objectives: Objectives = NO_OBJECTIVES
     bounds: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -52,6 +55,7 @@ def settings_of(info: RunInfo) -> Settings:
         settle_s=_seconds(plan, "settle", 240.0 / pace),
         baseline_s=_seconds(plan, "baseline", 300.0 / pace),
         tolerance_s=OWN_NODE_TOLERANCE_S / pace,
+        lead_s=LEAD_S / pace,
         open_loop=_mapping(workload.get("arrivals")).get("kind", "closed") != "closed",
         objectives=_objectives(_mapping(workload.get("objectives"))),
         bounds=bounds,

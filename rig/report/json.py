@@ -56,6 +56,7 @@ def report_json(analysis: Analysis, verdict: Verdict) -> dict[str, Any]:
             for recovery in analysis.recoveries
         ],
         "kinds": [_plain(row) for row in analysis.kinds],
+        "unwedging": [_plain(row) for row in analysis.unwedgings],
         "controller": _controller(analysis),
         "findings": [msgspec.to_builtins(finding) for finding in analysis.findings],
         "redeployed": [msgspec.to_builtins(redeployed) for redeployed in analysis.redeployed],

@@ -1,7 +1,8 @@
 """One check for each promise of the keeper, judged in every session of a master that the journal tells of.
 
-Broken once: fail. Otherwise kept at least once, by a session's own log: pass. What only views show may be broken, never
-proved kept: without any log it is unknown. Promises that nothing called upon were not exercised.
+Broken once: fail. Otherwise kept at least once, by a session's own log: pass, unless a log could not be read. What only
+views show may be broken, never proved kept: without any log it is unknown. Promises that nothing called upon were not
+exercised.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from typing import Final, TypeAlias
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
 from rig.analysis.keeper import placing, refusing
+from rig.analysis.keeper.chronicle import Chronicle
 from rig.analysis.keeper.disturbances import Disturbances
 from rig.analysis.keeper.rules import Judged, Rules
 from rig.analysis.keeper.story import Story
+
+UNREAD: Final = "event-log-unread"
+"""The finding of a log that could not be read."""
 
 Promise: TypeAlias = Callable[[Story, Rules, Disturbances], Iterable[Judged]]
 
@@ -35,6 +40,10 @@ def judge(promise: Promise, analysis: Analysis) -> Answer:
     undecided = [one.line for one in by_log if one.held == "undecided"]
     if broken:
         return Answer("fail", f"broken {len(broken)} times, kept {len(kept)} times", evidence(broken))
+    unread = _unread(analysis)
+    if unread and (kept or by_views):
+        said = f"kept {len(kept)} times; what an event log that was not read would have told is not known"
+        return Answer("unknown", said, evidence([*unread, *(one.line for one in by_views)]))
     if kept:
         open_ = f", {len(undecided)} too close to tell" if undecided else ""
         return Answer("pass", f"kept {len(kept)} times in {logs} sessions{open_}", evidence(kept[:3]))
@@ -44,6 +53,24 @@ def judge(promise: Promise, analysis: Analysis) -> Answer:
         lines = [one.line for one in by_views]
         return Answer("unknown", "no event log was read, and views cannot prove it", evidence(lines))
     return Answer("not-exercised", "nothing called upon it" if analysis.watch.stories else "no master was seen")
+
+
+def _unread(analysis: Analysis) -> list[str]:
+    """Logs that could not be read, nor later: of no session that had begun by then is more known than before."""
+    logs = [story.chronicle for story in analysis.watch.stories if story.chronicle.exact]
+    lines: list[str] = []
+    for finding in analysis.findings:
+        node = finding.data.get("node")
+        if finding.code != UNREAD or any(_told(log, f"{node}", analysis, finding.t) for log in logs):
+            continue
+        lines.append(f"the event log of {node} was not read at {finding.t:.1f} s, nor later")
+    return lines
+
+
+def _told(log: Chronicle, node: str, analysis: Analysis, at_t: float) -> bool:
+    """Whether this session, which was going on then, was read later. Of a master's log only its own tells."""
+    reigned = analysis.watch.keeper.reigns.of(node, at_t) is not None
+    return log.begun.after_t <= at_t <= log.end.span.by_t and (log.node == node or not reigned)
 
 
 def _calm(judged: Callable[[Story, Rules], Iterable[Judged]]) -> Promise:

@@ -87,6 +87,8 @@ def baseline_clean(analysis: Analysis) -> Answer:
 def describe(lost: Lost) -> str:
     """One line on a lost request."""
     fault = "no fault near" if lost.fault is None else f"fault {lost.fault}"
+    if lost.unwedging is not None:
+        fault = f"the rig's own unwedging after fault {lost.unwedging}"
     return f"{lost.id}: {lost.how}, {lost.model} through {lost.entry} at {lost.started_t:.1f} s, {fault}"
 
 
