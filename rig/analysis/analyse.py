@@ -43,6 +43,8 @@ from rig.journal.run import RunInfo
 MAX_LISTED: Final = 200
 AT_ONCE: Final = 10_000
 """So many requests of one source are waited for before they are counted."""
+UNLOCKED_S: Final = 90.0
+"""And so long: that a lock was lost is found out as late."""
 
 
 @dataclass(kw_only=True)
@@ -64,6 +66,7 @@ class Analysis:
     held_back: HeldBack | None
     during: dict[FaultKind, Times]  # how long requests took while a fault went on
     stalls: Stalls
+    unlocked_t: float | None  # since when another rig may have been at work on the nodes
     rejoins: dict[str, list[Window]]  # by node: from a restart until it had caught up
     orphans: int
     repeated: int
@@ -233,7 +236,8 @@ def analyse_batches(
         for counter in (load, probes):
             counter.ended(attempts)
             if counter.waiting >= AT_ONCE:
-                counter.settle(tracker.settled_t(), tracker.recoveries, tracker.rescues, said.baseline())
+                before_t = min(tracker.settled_t(), context.now_t - UNLOCKED_S)
+                counter.settle(before_t, tracker.recoveries, tracker.rescues, said.baseline())
     recoveries = tracker.finish()
     watch.finish(context.now_t)
     for counter in (load, probes):
@@ -259,6 +263,7 @@ def analyse_batches(
             if kind in during.by_kind
         },
         stalls=context.stalls,
+        unlocked_t=None if math.isinf(context.unlocked_t) else context.unlocked_t,
         rejoins=context.windows.rejoins.windows(),
         orphans=pairing.orphans,
         repeated=pairing.repeated,

@@ -120,7 +120,7 @@ class RequestCounter:
         windows = self._context.windows
         own_node = windows.own_node(attempts)
         own = np.where(own_node, OWN_NODE, np.where(windows.rejoining(attempts), OWN_REJOINING, NOT_OWN))
-        void = self._context.stalls.voids(attempts)
+        void = self._context.voids(attempts)
         met = self._met(attempts)
         exposed = np.zeros(len(attempts), dtype=np.bool_)
         for number, which in met.items():

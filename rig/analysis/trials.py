@@ -53,7 +53,7 @@ def _moments(failures: Rows, context: Context, since_t: float, early_t: float) -
 
 
 def _count(recent: Rows, failures: Rows, context: Context, *, all_hit: bool) -> Bools:
-    excused = (failures.fault != NOBODY) | context.stalls.voids(failures)
+    excused = (failures.fault != NOBODY) | context.voids(failures)
     excused |= _queued(recent, failures, context.settings.sustained_s / 3)
     if not all_hit:
         excused |= context.windows.own_node(failures) | context.windows.rejoining(failures)
