@@ -23,7 +23,7 @@ from rig.soak.run import SoakRun
 from rig.soak.settings import paced
 
 
-def simulated_soak(
+def simulated_soak(  # noqa: PLR0913 (what a run is made of)
     spec: Embedded,
     workload: Workload,
     plan: Plan,
