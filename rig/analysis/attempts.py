@@ -29,6 +29,7 @@ Places: TypeAlias = NDArray[np.int64]
 _NAN: Final = math.nan
 NOBODY: Final = -1
 """In the column `fault`: attributed to none."""
+_UNWEDGED: Final = NOBODY - 2  # and down; faults are numbered from 0, one that was struck by hand is -1
 OUTCOMES: Final[tuple[Outcome, ...]] = ("completed", "error", "lost")
 HOWS: Final[tuple[How | None, ...]] = (None, "hung", "overdue", "truncated", "empty")
 _COMPLETED, _ERROR, _LOST = range(len(OUTCOMES))
@@ -60,6 +61,18 @@ _CODES: Final = {"int8": "b", "int32": "i", "int64": "q", "float64": "d", "bool"
 _MOST_TOKENS: Final = 2**31
 """No answer has as many; where a server claims so, what was seen is counted."""
 _PACK: Final = struct.Struct("".join(_CODES[str(ROW[name])] for name in ROW.names or ()))  # aligned, as `ROW` is
+
+
+def unwedged_after(fault: int) -> int:
+    """What stands in the column `fault`: attributed to the rig's own unwedging after this fault."""
+    return _UNWEDGED - fault
+
+
+def blamed(code: int) -> tuple[int | None, int | None]:
+    """What the column `fault` says: the fault, or the one after which the rig unwedged."""
+    if code == NOBODY:
+        return None, None
+    return (code, None) if code > NOBODY else (None, _UNWEDGED - code)
 
 
 class Way(NamedTuple):
@@ -198,6 +211,11 @@ class Rows:
     def fault(self) -> NDArray[np.int32]:
         """To which fault a failure is attributed, once that is decided."""
         return cast("NDArray[np.int32]", self.rows["fault"])
+
+    @property
+    def rescued(self) -> Bools:
+        """Failures that are attributed to the rig's own unwedging."""
+        return self.fault < NOBODY
 
     @property
     def progressed(self) -> Bools:

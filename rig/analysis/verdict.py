@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from rig.analysis.analyse import Analysis
@@ -23,6 +23,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     *timing.CHECKS,
 )
 
+_OF_REQUESTS: Final = frozenset(check.name for check in requests.CHECKS)
+"""These leave out by themselves what failed once a lock was lost: it is void."""
+
 Word: TypeAlias = Literal["pass", "fail", "unknown"]
 EXIT_CODES: Final[dict[Word, int]] = {"pass": EXIT_PASS, "fail": EXIT_FAIL, "unknown": EXIT_UNKNOWN}
 
@@ -39,7 +42,7 @@ class Verdict:
 
 def verdict_of(analysis: Analysis, checks: tuple[Check, ...] = CHECKS) -> Verdict:
     """The worst of fail > unknown > pass. Not exercised is neutral, unless the plan requires the check."""
-    results = tuple(run_check(check, analysis) for check in checks)
+    results = tuple(_unless_unlocked(run_check(check, analysis), analysis) for check in checks)
     known = {result.name for result in results}
     required = set(analysis.settings.requires)
     unmet = [result for result in results if result.status == "not-exercised" and result.name in required]
@@ -49,6 +52,14 @@ def verdict_of(analysis: Analysis, checks: tuple[Check, ...] = CHECKS) -> Verdic
     if "unknown" in statuses or unmet or required - known or "pass" not in statuses:
         return Verdict("unknown", results)
     return Verdict("pass", results)
+
+
+def _unless_unlocked(result: CheckResult, analysis: Analysis) -> CheckResult:
+    """Once another rig may have been at work, nothing but a request that was lost before can fail the target."""
+    if analysis.unlocked_t is None or result.status != "fail" or result.name in _OF_REQUESTS:
+        return result
+    said = f"{result.summary}; but since {analysis.unlocked_t:.1f} s another rig may have been at work on the nodes"
+    return replace(result, status="unknown", summary=said)
 
 
 def run_check(check: Check, analysis: Analysis) -> CheckResult:

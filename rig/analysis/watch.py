@@ -16,6 +16,7 @@ from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.elections import ElectionWatch
 from rig.analysis.symptoms.memory import MemoryWatch
 from rig.analysis.symptoms.processes import ProcessWatch
+from rig.analysis.symptoms.rings import Apart, RingWatch
 from rig.analysis.symptoms.speed import SpeedWatch
 from rig.analysis.symptoms.views import ViewWatch
 from rig.analysis.ticks import Health, Index, handed_over
@@ -43,12 +44,13 @@ Feed = Callable[[AnyRecord], None]
 
 @dataclass
 class Watch:
-    """`pace` and `embedded` are the run's. `stories` and `load_end_t` are there once `finish` was called."""
+    """`pace` and `embedded` are the run's. `stories`, `apart` and `load_end_t` are there once `finish` was called."""
 
     pace: float
     embedded: bool
     expected: list[Expected] = field(default_factory=lambda: Firsts[Expected](MAX_EXPECTED))
     stories: list[Story] = field(default_factory=list[Story])
+    apart: list[Apart] = field(default_factory=list[Apart])
     load_end_t: float = 0.0
 
     def __post_init__(self) -> None:
@@ -58,6 +60,7 @@ class Watch:
         self.views = ViewWatch(self.calm, self.keeper.reigns)
         self.elections = ElectionWatch(self.calm)
         self.processes = ProcessWatch(self.pace)
+        self.rings = RingWatch(self.pace)
         self.memory = MemoryWatch(own_word=not self.embedded, pace=self.pace)
         self.speed = SpeedWatch()
         self.blind = Blind()
@@ -66,8 +69,14 @@ class Watch:
         self.seen_t = 0.0  # of the latest record, told from outside
         state: list[Feed] = [self.keeper.feed, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]
         self._routes: dict[type, list[Feed]] = {
-            ViewChanged: [self.keeper.feed, self.views.feed, self.memory.feed, self.processes.feed],
-            Reachability: [self.views.feed],
+            ViewChanged: [
+                self.keeper.feed,
+                self.views.feed,
+                self.memory.feed,
+                self.processes.feed,
+                self.rings.feed,
+            ],
+            Reachability: [self.views.feed, self.rings.feed],
             MasterSeen: state,
             FaultChanged: state,
             PhaseStarted: [self.calm.feed, self.memory.feed, self._phase],
@@ -105,6 +114,7 @@ class Watch:
             self.views.finish(end_t)
         self.keeper.end_t = max(self.keeper.end_t, end_t)
         self.stories = self.keeper.stories()
+        self.apart = self.rings.found(end_t)
 
     def _health(self, rows: Health) -> None:
         self.speed.health(rows)

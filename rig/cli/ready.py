@@ -94,4 +94,4 @@ async def _cluster_lost(cluster: Cluster, halt: Halt) -> None:
 
 async def _locks_lost(locks: Locks, halt: Halt) -> None:
     await locks.lost.wait()
-    halt.call("aborted", f"a lock on a node was lost: {locks.reason}")
+    halt.unlock(locks.kept_at, f"a lock on a node was lost: {locks.reason}")

@@ -76,6 +76,7 @@ class Plan(Strict):
     baseline: Duration = 300.0  # load without faults before the first
     blast_radius: int = Field(default=1, ge=1)
     abort_after_unrecovered: int = Field(default=3, ge=1)
+    calm_errors: float = Field(default=0.005, ge=0, le=0.5)  # share of the requests that no fault touched; more: fail
     shuffle: bool = True  # draw kinds by weighted shuffle (every kind comes early) instead of independently
     kinds: dict[Kind, KindPlan] = Field(min_length=1, description="the kinds of faults, such as `freeze:`")
     requires: list[Text] = Field(default_factory=list)  # checks that must have been exercised

@@ -24,7 +24,16 @@ from rig.injection.outcome import detail, evidence, outcome
 from rig.injection.rebooting import watcher_of
 from rig.injection.schedule import Planned
 from rig.injection.verify import Account, Outside, look_at_processes
-from rig.journal.records import AnyRecord, ClockOffset, FaultChanged, FaultState, Finding, NodeMemory, NodeProcesses
+from rig.journal.records import (
+    STOPPED,
+    AnyRecord,
+    ClockOffset,
+    FaultChanged,
+    FaultState,
+    Finding,
+    NodeMemory,
+    NodeProcesses,
+)
 from rig.nodes.inspect import Inspection, inspect
 from rig.nodes.offset import Offset, measure
 
@@ -87,7 +96,7 @@ class Fault:
         except NodeError as exc:
             return self._end("skipped", f"nothing was struck: {exc}")
         if stop.is_set():
-            return self._end("skipped", "the run was stopped before the strike")
+            return self._end("skipped", STOPPED)
         acting = asyncio.create_task(self._act(aim))
         stopping = asyncio.create_task(stop.wait())
         try:

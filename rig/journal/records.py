@@ -47,6 +47,10 @@ EVENT_LOG_UNREAD: Final = "event-log-unread"
 """The code of a finding: a node's event log could not be read, or not to its end (`data.node`)."""
 
 
+STOPPED: Final = "the run was stopped before the strike"
+"""The reason of a fault that was skipped because the run had come to its end: nothing is wrong with it."""
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True, gc=False):
     t: float
 
@@ -60,6 +64,16 @@ class RunEnded(Record, frozen=True, kw_only=True, tag="run_end"):
 
     reason: Literal["finished", "interrupted", "terminated", "aborted", "failed"]
     detail: str = ""
+
+
+class LockLost(Record, frozen=True, kw_only=True, tag="lock_lost"):
+    """A lock on a node is not (or may not be) this run's any more: another rig may be at work there.
+
+    `since_t` is when it was last known to be this run's. The run ends, and what fails from then on is nobody's.
+    """
+
+    since_t: float
+    reason: str = ""
 
 
 # Load and probes
@@ -364,6 +378,7 @@ class ActivityDied(Record, frozen=True, kw_only=True, tag="activity_died"):
 AnyRecord: TypeAlias = (
     PhaseStarted
     | RunEnded
+    | LockLost
     | RequestStarted
     | RequestEnded
     | HeldBack

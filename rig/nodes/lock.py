@@ -61,7 +61,8 @@ _RELEASE = 'grep -qxF "token=$2" "$1" 2>/dev/null && rm -f "$1"; exit 0'
 
 @dataclass
 class Locks:
-    """The locks of one run. `lost` is set, with `reason`, when one of them could not be kept."""
+    """The locks of one run. `lost` is set, with `reason`, when one of them could not be kept; it was last known to be
+    this run's at `kept_at`, on the event loop's clock."""
 
     owner: str
     run: str
@@ -69,6 +70,7 @@ class Locks:
     taken_over: list[str] = field(default_factory=list[str])  # "NODE: from OWNER (run RUN)", for the report
     lost: asyncio.Event = field(default_factory=asyncio.Event)
     reason: str = ""
+    kept_at: float = 0.0
 
 
 def default_owner() -> str:
@@ -183,7 +185,7 @@ async def _renew_all(conns: list[NodeConnection], locks: Locks, ttl_s: float, si
             if outcome is None:
                 renewed[conn.name] = loop.time()
             elif isinstance(outcome, LeaseError) or loop.time() - renewed[conn.name] > silent_s:
-                locks.reason = str(outcome)
+                locks.reason, locks.kept_at = str(outcome), renewed[conn.name]
                 locks.lost.set()
 
 

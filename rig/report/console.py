@@ -15,7 +15,7 @@ from rig.analysis.analyse import Analysis
 from rig.analysis.verdict import Verdict
 from rig.report import tables
 from rig.report.tables import Table
-from rig.report.words import pace_line, stamp, unfinished_line
+from rig.report.words import NOTHING, pace_line, stamp, unfinished_line
 
 _STYLES: Final = {"pass": "green", "fail": "bold red", "unknown": "yellow", "not-exercised": "dim"}
 MAX_LINES: Final = 20
@@ -68,7 +68,7 @@ def _rich_table(table: Table, out: Console) -> RichTable:
     style = box.SIMPLE_HEAD if out.is_terminal and not out.legacy_windows else box.ASCII2
     rich_table = RichTable(title=table.title, title_justify="left", box=style, title_style="bold", pad_edge=False)
     for index, column in enumerate(table.columns):
-        number = index > 0 and all(row[index][:1].isdigit() for row in table.rows)
+        number = index > 0 and all(row[index][:1].isdigit() or row[index] == NOTHING for row in table.rows)
         rich_table.add_column(column, justify="right" if number else "left", overflow="fold")
     for row in table.rows:
         rich_table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))

@@ -57,6 +57,7 @@ def report_json(analysis: Analysis, verdict: Verdict) -> dict[str, Any]:
             for recovery in analysis.recoveries
         ],
         "kinds": [_plain(row) for row in analysis.kinds],
+        "unwedging": [_plain(row) for row in analysis.unwedgings],
         "controller": _controller(analysis),
         "looking": {name: _looking(node) for name, node in analysis.watch.looking.nodes.items()},
         "findings": [msgspec.to_builtins(finding) for finding in analysis.findings],

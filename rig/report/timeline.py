@@ -17,6 +17,7 @@ from rig.journal.records import (
     FaultChanged,
     Finding,
     InstanceServed,
+    LockLost,
     LogLine,
     MasterSeen,
     PhaseStarted,
@@ -194,6 +195,8 @@ def _say(record: AnyRecord) -> Iterator[Line]:  # noqa: PLR0912 (one case a kind
             yield Line(record.t, "phase", record.phase)
         case RunEnded():
             yield Line(record.t, "end", f"{record.reason} {record.detail}")
+        case LockLost():
+            yield Line(record.t, "lock", f"{record.reason}, since {record.since_t:.3f}")
         case FaultChanged():
             where = f" on {', '.join(record.nodes)}" if record.nodes else ""
             at = f", at {record.at_t:.3f} ± {record.at_error_s:.3f}"

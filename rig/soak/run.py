@@ -14,7 +14,7 @@ from rig.injection.fault import Identity
 from rig.injection.injector import Injector
 from rig.injection.lease import heal_all
 from rig.injection.schedule import draw
-from rig.journal.records import ActivityDied, AnyRecord, Phase, PhaseStarted, RunEnded
+from rig.journal.records import ActivityDied, AnyRecord, LockLost, Phase, PhaseStarted, RunEnded
 from rig.journal.run import RunInfo
 from rig.journal.write import Journal
 from rig.load.backoff import Backoff
@@ -135,6 +135,7 @@ class SoakRun:
 
     async def run(self) -> RunEnded:
         """All phases. Writes the last record and returns it. Never leaves a fault in force that it could heal."""
+        telling = asyncio.create_task(self._tell_unlocked())
         try:
             self._start("observe", self.observer.run(self._late_stop))
             await self._set_up()
@@ -143,11 +144,20 @@ class SoakRun:
             self.halt.call("failed", error.message)
         finally:
             await self._stop_all()
+            telling.cancel()
         self._enter("end")
         ended = RunEnded(t=self.journal.now(), reason=self.halt.reason, detail=self.halt.detail)
         if not self.journal.failed:
             self.journal.write(ended)
         return ended
+
+    async def _tell_unlocked(self) -> None:
+        """At once: what fails from then on says nothing of the target."""
+        await self.halt.unlocked.wait()
+        now = self.journal.now()
+        since_t = max(now - (asyncio.get_running_loop().time() - self.halt.unlocked_at), 0.0)
+        if not self.journal.failed:
+            self.journal.write(LockLost(t=now, since_t=since_t, reason=self.halt.detail))
 
     async def _set_up(self) -> None:
         """Deploy, and wait until every model has completed a probe."""

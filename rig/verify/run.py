@@ -15,7 +15,7 @@ from rig.clock import Pace, RunClock
 from rig.config.inventory import Inventory
 from rig.config.workload import Workload
 from rig.injection.fault import Identity
-from rig.journal.records import ActivityDied, AnyRecord, PhaseStarted, RunEnded
+from rig.journal.records import ActivityDied, AnyRecord, LockLost, PhaseStarted, RunEnded
 from rig.journal.run import RunInfo, write_run
 from rig.journal.write import Journal
 from rig.nodes.ssh import Nodes
@@ -170,6 +170,8 @@ class _Run:
         t = self._journal.now()
         if died is not None:
             self._journal.write(ActivityDied(t=t, activity="observe", detail=f"{type(died).__name__}: {died}"))
+        if ended == "aborted":  # by nothing but a lock that was lost, since when is not known
+            self._journal.write(LockLost(t=t, since_t=0.0, reason="a lock on a node was lost"))
         self._enter("end")
         self._journal.write(RunEnded(t=self._journal.now(), reason=ended, detail=detail))
 

@@ -48,10 +48,13 @@ def every_kind_struck(analysis: Analysis) -> Answer:
         return Answer("unknown", "no fault was due: the run was too short for its plan")
     if not due:
         return Answer("not-exercised", "the plan strikes nothing")
+    stopped = {kind: sum(fault.stopped for fault in analysis.faults if fault.kind == kind) for kind in due}
     empty = [
         f"{kind}: {row.skipped} skipped, {row.ineffective} ineffective, {row.invalid} invalid of {row.planned}"
         for kind in due
-        if (row := rows[kind]).planned and not row.effective and row.skipped + row.ineffective + row.invalid
+        if (row := rows[kind]).planned
+        and not row.effective
+        and row.skipped + row.ineffective + row.invalid > stopped[kind]
     ]
     if empty:
         return Answer("fail", "kinds of faults never took effect", evidence(empty))

@@ -49,6 +49,7 @@ NEEDS: Final[Mapping[str, frozenset[str]]] = {
     "no-probe-cut": _NOTHING,
     "accounting": _NOTHING,
     "baseline-clean": _NOTHING,
+    "calm-errors": _NOTHING,
     "run-finished": _NOTHING,
     "activities-alive": _NOTHING,
     "controller-sound": _NOTHING,

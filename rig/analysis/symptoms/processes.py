@@ -117,7 +117,10 @@ class ProcessWatch:
             for fault in faults
         )
         return struck or any(
-            u.node == node and u.started_t <= to_t and u.t >= from_t and second.when != before_unwedging(u.fault)
+            u.node == node
+            and u.started_t <= to_t
+            and u.t >= from_t
+            and (u.t < to_t or second.when != before_unwedging(u.fault))
             for u in self.unwedged
         )
 
@@ -129,5 +132,6 @@ def _cpu(sample: NodeProcesses) -> dict[str, float]:
 
 
 def before_unwedging(fault: int) -> str:
-    """What a look is called that comes before the rig restarts anything: what it finds is none of the rig's doing."""
+    """What a look is called that comes before the rig restarts anything: what it finds is not the doing of the restarts
+    to come, only of those that were over. The rig may step in more than once after a fault."""
     return f"before unwedging after fault {fault}"

@@ -338,3 +338,20 @@ def test_an_instance_is_stranded_only_where_nodes_are_told() -> None:
     tape.add(view(50, "node-1", "instances", {"i": {"model": A, "runners": {"b": "r"}}, "odd": 7}))
     tape.add(view(60, "node-1", "nodes", []))
     assert status_of("no-zombie", tape) == "pass"
+
+
+def test_views_that_disagree_say_in_what() -> None:
+    tape = Tape()
+    agreeing(tape)
+    nodes(tape, 50, {"node-1": ["a", "b", "c"], "node-2": ["a", "b", "d"]})
+    (found,) = tape.analyse().watch.views.disagreeing.found
+    assert found.text == (
+        "views of nodes differ: c is listed by node-1, not by node-2; d is listed by node-2, not by node-1"
+    )
+    held: dict[str, Any] = {f"i{number}": {"model": A, "runners": {}, "port": 1} for number in range(6)}
+    tape = Tape()
+    agreeing(tape)
+    tape.add(view(50, "node-1", "instances", held), view(50, "node-2", "instances", {"i0": held["i0"]}))
+    (found,) = tape.analyse().watch.views.disagreeing.found
+    assert found.text.startswith(f"views of instances differ: i1 ({A}) is listed by node-1, not by node-2; i2 ")
+    assert found.text.endswith("; and 1 more")
