@@ -8,6 +8,7 @@ from typing import Final
 
 from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.rules import Rules
+from rig.analysis.keeper.statuses import StatusWatch
 from rig.analysis.keeper.story import Story
 from rig.analysis.keeper.tape import KeeperTape
 from rig.analysis.symptoms.calm import Calm
@@ -50,6 +51,7 @@ class Watch:
     def __post_init__(self) -> None:
         self.rules = Rules(self.pace)
         self.keeper = KeeperTape(self.rules)
+        self.statuses = StatusWatch(self.rules)
         self.calm = Calm(self.pace)
         self.views = ViewWatch(self.calm, self.keeper.reigns)
         self.elections = ElectionWatch(self.calm)
@@ -60,7 +62,7 @@ class Watch:
         self.seen_t = 0.0  # of the latest record, told from outside
         state: list[Feed] = [self.keeper.feed, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]
         self._routes: dict[type, list[Feed]] = {
-            ViewChanged: [self.keeper.feed, self.views.feed, self.memory.feed],
+            ViewChanged: [self.keeper.feed, self.statuses.feed, self.views.feed, self.memory.feed],
             Reachability: [self.views.feed],
             MasterSeen: state,
             FaultChanged: state,

@@ -46,7 +46,22 @@ def _several_restarted(analysis: Analysis, redeployed: Redeployed) -> bool:
     return any(len(nodes) > 1 for nodes in restarted.values())
 
 
+def status_true(analysis: Analysis) -> Answer:
+    statuses = analysis.watch.statuses
+    if statuses.wrong:
+        lines = [
+            f"{one.node} at {one.from_t:.1f} to {one.to_t:.1f} s: {one.model} is said to be {one.told}, "
+            f"and its own view shows {one.shown}"
+            for one in statuses.wrong
+        ]
+        return Answer("fail", "a deployment's status was not what its node's view showed", evidence(lines))
+    if not statuses.judged:
+        return Answer("not-exercised", "no status was told")
+    return Answer("pass", f"each of {statuses.judged} statuses was what the view showed")
+
+
 CHECKS = [
+    Check("status-true", "a deployment's status is what its node's view shows", status_true),
     Check("one-instance-per-model", "a master never has two instances of a deployed model", one_instance),
     Check(
         "deployments-outlive-master",

@@ -15,7 +15,8 @@ from rig.embedded.logic.replica import Replica
 from rig.embedded.logic.worker import Worker
 
 _PIECES: Final[tuple[Literal["network", "memory", "backends"], ...]] = ("network", "memory", "backends", "memory")
-"""One after another; the last again and again."""
+"""One after another; the last again and again, once a second from the first time on."""
+_GAPS: Final = (0.25, 0.25, 0.75)
 
 
 class Informer:
@@ -48,7 +49,7 @@ class Informer:
         if now >= self._memory_at:
             piece = _PIECES[min(self._told, len(_PIECES) - 1)]
             self._told += 1
-            self._memory_at = now + (timers.info_s if self._told >= len(_PIECES) else timers.info_s / 4)
+            self._memory_at = now + timers.info_s * (_GAPS[self._told - 1] if self._told <= len(_GAPS) else 1.0)
             self._replica.local(NodeGatheredInfo(self._ctx.node_id, self._info(), piece))
         if now >= self._network_at:
             self._network_at = now + timers.network_info_s

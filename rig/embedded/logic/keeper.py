@@ -57,7 +57,7 @@ class Keeper(Protocol):
         """What is to be done; empty when it is not time."""
         ...
 
-    def arrived(self, deployment_id: str) -> None: ...
+    def arrived(self, deployment: Deployment) -> None: ...
     def ready(self, instance: Instance, state: ClusterState) -> None: ...
     def lost(self, now: float, instance: Instance, state: ClusterState) -> None: ...
     def deleting(self, deployment: Deployment) -> str | None:
@@ -113,10 +113,9 @@ class PromisedKeeper:
                 break
         return decisions
 
-    def arrived(self, deployment_id: str) -> None:
+    def arrived(self, deployment: Deployment) -> None:
         """The deployment names its instance: nothing is on its way any more."""
-        if deployment_id in self._memory:
-            self._memory[deployment_id].in_flight_until = 0.0
+        self._remembered(deployment).in_flight_until = 0.0
 
     def ready(self, instance: Instance, state: ClusterState) -> None:
         memory = self._memory_of(instance, state)

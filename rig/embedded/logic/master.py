@@ -168,7 +168,7 @@ class Master:
         self._emit(now, DeploymentPlaced(deployment.deployment_id, instance.instance_id))
         if deployment.placement_error is not None and not self._ctx.behaviour.keeper_clears_reason:
             self._emit(now, DeploymentPlacementFailed(deployment.deployment_id, deployment.placement_error))
-        self._keeper.arrived(deployment.deployment_id)
+        self._keeper.arrived(deployment)
 
     def _may_double(self) -> bool:
         behaviour = self._ctx.behaviour

@@ -60,7 +60,7 @@ class UpstreamKeeper:
             return []
         return [] if decision is None else [decision]
 
-    def arrived(self, deployment_id: str) -> None:
+    def arrived(self, deployment: Deployment) -> None:
         """It looks for itself, here and below."""
 
     def ready(self, instance: Instance, state: ClusterState) -> None: ...

@@ -87,7 +87,7 @@ class World:
     def arrive(self, name: str) -> Instance:
         """The last placement reaches the state."""
         self.apply(InstanceCreated(self.last), DeploymentPlaced(name, self.last.instance_id))
-        self.keeper.arrived(name)
+        self.keeper.arrived(self.state.deployments[name])
         return self.last
 
     def get_ready(self, instance: Instance) -> None:
