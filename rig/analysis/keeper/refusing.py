@@ -150,7 +150,7 @@ def _waited(story: Story) -> Iterator[tuple[Deployed, Entry, Entry, Entry | None
 
 
 def _before(story: Story, change: Entry, made: Entry) -> bool:
-    """By its order; but views are asked for one after the other, and links after the instances that they made possible."""
+    """By its order; but views are asked for one after the other, and links after the instances that need them."""
     return change.order < made.order or (not story.chronicle.exact and change.span.after_t < made.span.by_t)
 
 
