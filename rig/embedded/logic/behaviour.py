@@ -159,7 +159,7 @@ def sound() -> Behaviour:
 
 def upstream() -> Behaviour:
     """Sound, with the keeper of exo after 0.3.70; a deployment goes on naming an instance that is gone."""
-    return Behaviour(name="upstream", keeper="upstream")
+    return Behaviour(name="upstream", keeper="upstream", keeper_forgets_retry=False)
 
 
 def exo_0_3_70(*, deployments_outlive_master: bool = False) -> Behaviour:

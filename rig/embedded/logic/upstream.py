@@ -3,7 +3,8 @@
 It is told nothing: once a second it looks at a state that its own events reach only when they have come back through
 the router. So "ready" and "lost" are what a step saw, and a step ends at the first deployment that it has anything
 to say about. It breaks promises in some corners: the time of the next attempt after a refusal outlives the placement
-after it; the exponent of the backoff overflows after 1025 losses in a row, and ends every later step.
+after it (unless the behaviour has that mended); the exponent of the backoff overflows after 1025 losses in a row, and
+ends every later step.
 """
 
 from __future__ import annotations
@@ -112,4 +113,6 @@ class UpstreamKeeper:
             return None if deployment.placement_error == reason else Refuse(deployment.deployment_id, reason)
         attempt.instance_id, attempt.placed_at, attempt.ready = self._ctx.new_id(), now, False
         attempt.refused_with = None
+        if self._ctx.behaviour.keeper_forgets_retry:
+            attempt.retry_at = -math.inf
         return Place(deployment, placed, attempt.instance_id)
