@@ -9,6 +9,7 @@ from typing import Final
 from rig.analysis.blind import Blind
 from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.rules import Rules
+from rig.analysis.keeper.statuses import StatusWatch
 from rig.analysis.keeper.story import Story
 from rig.analysis.keeper.tape import KeeperTape
 from rig.analysis.looking import Looking
@@ -56,6 +57,7 @@ class Watch:
     def __post_init__(self) -> None:
         self.rules = Rules(self.pace)
         self.keeper = KeeperTape(self.rules)
+        self.statuses = StatusWatch(self.rules)
         self.calm = Calm(self.pace)
         self.views = ViewWatch(self.calm, self.keeper.reigns)
         self.elections = ElectionWatch(self.calm)
@@ -71,6 +73,7 @@ class Watch:
         self._routes: dict[type, list[Feed]] = {
             ViewChanged: [
                 self.keeper.feed,
+                self.statuses.feed,
                 self.views.feed,
                 self.memory.feed,
                 self.processes.feed,

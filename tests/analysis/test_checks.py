@@ -12,7 +12,7 @@ from rig.analysis.checks.check import Answer, Check, Status, evidence
 from rig.analysis.checks.requests import as_many_by_chance
 from rig.analysis.verdict import verdict_of
 from rig.journal.read import BrokenLine
-from rig.journal.records import STOPPED, ActivityDied, MasterSeen, Redeployed, RunEnded
+from rig.journal.records import STOPPED, ActivityDied, MasterSeen, Redeployed, RunEnded, ViewChanged
 from tests.analysis.generate import KINDS, Shape, info_of, records_of
 from tests.analysis.tape import A, B, Tape
 
@@ -25,6 +25,20 @@ def status_of(name: str, tape: Tape) -> Status:
 
 def plan(**changes: Any) -> dict[str, Any]:
     return {"plan": {"kinds": {"freeze": {"time_to_serve": 20.0}}, "settle": 240.0, "sustained": 15.0} | changes}
+
+
+def status_told(tape: Tape, status: str | None, for_s: float) -> None:
+    """A node's view of an instance that is loading, from 10 s on, and what it says of its deployment meanwhile."""
+    held = {"model": A, "runners": {"id-1": "r"}, "port": 1}
+    one = {"model": A, "status": status, "instance": "i", "error": None, "min_nodes": 1}
+
+    def view(t: float, facet: Any, value: Any) -> None:
+        tape.add(ViewChanged(t=t, node="node-1", facet=facet, since_t=t - 0.5, value=value))
+
+    view(10.0, "instances", {"i": held})
+    view(10.0, "runners", {"r": "RunnerLoading"})
+    view(10.0, "deployments", {"d": one})
+    view(10.5 + for_s, "deployments", {})
 
 
 def runner_kill(tape: Tape) -> None:
@@ -193,6 +207,11 @@ CASES: list[tuple[str, Status, Build]] = [
     ("one-instance-per-model", "not-exercised", lambda t: doubled(t, claimed_t=19.8)),
     ("one-instance-per-model", "not-exercised", replaying),
     ("one-instance-per-model", "pass", lambda t: doubled(t, deployed=B)),
+    ("status-true", "not-exercised", lambda t: t.steady(1, 5)),
+    ("status-true", "pass", lambda t: status_told(t, "starting", 30.0)),
+    ("status-true", "fail", lambda t: status_told(t, "serving", 30.0)),
+    ("status-true", "not-exercised", lambda t: status_told(t, "serving", 3.0)),
+    ("status-true", "not-exercised", lambda t: status_told(t, None, 30.0)),
     ("deployments-outlive-master", "not-exercised", runner_kill),
     ("deployments-outlive-master", "pass", lambda t: t.fault(0, "master-crash", 100, 110)),
     (

@@ -60,7 +60,22 @@ def _by_rig(analysis: Analysis, restarted: list[Unwedged]) -> str:
     return f" (the rig had restarted {nodes} itself at {min(one.started_t for one in restarted):.1f} s{among})"
 
 
+def status_true(analysis: Analysis) -> Answer:
+    statuses = analysis.watch.statuses
+    if statuses.wrong:
+        lines = [
+            f"{one.node} at {one.from_t:.1f} to {one.to_t:.1f} s: {one.model} is said to be {one.told}, "
+            f"and its own view shows {one.shown}"
+            for one in statuses.wrong
+        ]
+        return Answer("fail", "a deployment's status was not what its node's view showed", evidence(lines))
+    if not statuses.judged:
+        return Answer("not-exercised", "no status was told")
+    return Answer("pass", f"each of {statuses.judged} statuses was what the view showed")
+
+
 CHECKS = [
+    Check("status-true", "a deployment's status is what its node's view shows", status_true),
     Check("one-instance-per-model", "a master never has two instances of a deployed model", one_instance),
     Check(
         "deployments-outlive-master",

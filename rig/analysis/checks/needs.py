@@ -21,6 +21,8 @@ NEEDS: Final[Mapping[str, frozenset[str]]] = {
     **{name: _KEEPER for name, _, _ in PROMISES},
     "one-instance-per-model": frozenset({"instances", "deployments"}),
     "deployments-outlive-master": frozenset({"deployments"}),
+    "status-true": frozenset({"instances", "runners", "deployments"}),
+    "deleted-once": frozenset({"instances", EVENTS}),
     "duplicates-refused": _NOTHING,
     "unknown-is-404": _NOTHING,
     "placed-by-hand-appears": frozenset({"instances"}),

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
-from rig.analysis.keeper import placing, refusing
+from rig.analysis.keeper import creating, placing, refusing, wanting
 from rig.analysis.keeper.disturbances import Disturbances
 from rig.analysis.keeper.rules import Judged, Rules
 from rig.analysis.keeper.story import Story
@@ -60,6 +60,12 @@ PROMISES: Final[tuple[tuple[str, str, Promise], ...]] = (
     ("one-in-flight", "no second placement while one is on its way or there", _calm(placing.one_in_flight)),
     ("placement-rate", "at most one placement a second", _calm(placing.rate)),
     ("new-master-grace", "nothing is placed in the first 15 s of a new master", _calm(placing.grace)),
+    ("rate-after-grace", "the first placements of a new master are a second apart", _calm(placing.rate_after_grace)),
+    ("grace-ends", "after its grace a new master places at once", wanting.grace_ends),
+    ("made-again", "a placement that does not arrive is made again after 30 s", wanting.made_again),
+    ("others-kept", "one that cannot be placed keeps no other from it", wanting.others_kept),
+    ("starts-afresh", "a new deployment of a model waits for nothing from before", wanting.starts_afresh),
+    ("only-creates", "no instance goes unless it is asked for or has failed", creating.only_creates),
     ("backoff", "lost before ready: 10, 20, 40, 60, 60 s until the next placement", _calm(placing.backoff)),
     ("backoff-reset", "an instance that was ready resets the backoff", _calm(placing.backoff_reset)),
     ("replaced-at-once", "lost after ready: placed again at once, if it can be placed", placing.replaced),

@@ -1,7 +1,8 @@
 """How a node of the embedded cluster behaves: its timers, and a switch for each way in which it may misbehave.
 
-`sound()` ends every request with a result or an error and keeps every promise of the keeper. `exo_0_3_70()` has the
-flaws that were measured on exo 0.3.70. A defect is one field changed with `dataclasses.replace`.
+`sound()` ends every request with a result or an error and keeps every promise of the keeper. `upstream()` is that with
+exo's own keeper. `exo_0_3_70()` has the flaws that were measured on exo 0.3.70. A defect is one field changed with
+`dataclasses.replace`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Literal
+
+from rig.config.defects import BehaviourName
 
 _UNPACED = frozenset({"flush_s", "token_s", "replay_events_per_s"})
 
@@ -125,6 +128,7 @@ class Behaviour:
     leak_memory: bool = False  # memory of a killed runner never comes back in the node's reports
     leak_bytes: int = 0  # … and so much with it
     # keeper
+    keeper: Literal["promised", "upstream"] = "promised"  # exo's own: its events come back late
     keeper_grace: bool = True
     keeper_rate_limit: bool = True
     keeper_backoff: bool = True
@@ -145,10 +149,28 @@ class Behaviour:
     duplicates_refused: bool = True
     unknown_is_404: bool = True
     double_placement: bool = False  # every placement is made twice
+    keeper_forgets_retry: bool = True  # False: the time of the next attempt after a refusal outlives the placement
+    keeper_forgets_models: bool = True  # False: a new deployment of a model goes on where the last one ended
+    keeper_contains_crashes: bool = True  # False: a placement that crashes ends the keeper
+    keeper_burst_after_grace: bool = False  # the first step after the grace places everything
+    keeper_moves: bool = False  # an instance that serves is deleted after a while, to be placed elsewhere
+    placements_lost: int = 0  # the first so many placements of a deployment never become events
+    delete_by_model: bool = False  # deleting a deployment that is gone deletes what its model has now
+    status_by_name: bool = False  # a deployment is said to be serving as soon as it names an instance
+
+    @property
+    def keeps(self) -> dict[str, bool]:
+        """What stays in the state of a cluster after it is gone: arguments of `ClusterState`."""
+        return {"keep_dead_entries": self.keep_dead_entries, "names_gone": self.keeper == "upstream"}
 
 
 def sound() -> Behaviour:
     return Behaviour()
+
+
+def upstream() -> Behaviour:
+    """Sound, with the keeper of exo after 0.3.70; a deployment goes on naming an instance that is gone."""
+    return Behaviour(name="upstream", keeper="upstream", keeper_forgets_retry=False)
 
 
 def exo_0_3_70(*, deployments_outlive_master: bool = False, seed: int | None = None) -> Behaviour:
@@ -184,8 +206,15 @@ def exo_0_3_70(*, deployments_outlive_master: bool = False, seed: int | None = N
     )
 
 
-def named(name: Literal["sound", "exo-0.3.70"], seed: int | None) -> Behaviour:
-    return sound() if name == "sound" else exo_0_3_70(seed=seed)
+def named(name: BehaviourName, seed: int | None) -> Behaviour:
+    """`seed` draws the habits of `exo-0.3.70`; None: it has none."""
+    match name:
+        case "sound":
+            return sound()
+        case "upstream":
+            return upstream()
+        case "exo-0.3.70":
+            return exo_0_3_70(seed=seed)
 
 
 def timers_for(

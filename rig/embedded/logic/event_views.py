@@ -36,8 +36,7 @@ def event_json(event: ev.Event, state: ClusterState, models: Mapping[str, Model]
         case ev.RunnerStatusUpdated(runner_id, status):
             body = {"runner_id": runner_id, "runner_status": runner_json(status)}
         case ev.NodeGatheredInfo(node_id, info, what):
-            gathered = memory_json(info) if what == "memory" else {"NodeNetworkInterfaces": network_json(info)}
-            body = {"node_id": node_id, "info": gathered}
+            body = {"node_id": node_id, "info": _gathered_json(info, what)}
         case ev.TopologyEdgeCreated(source, sink, address) | ev.TopologyEdgeDeleted(source, sink, address):
             body = {"conn": {"source": source, "sink": sink, "edge": {"sink_multiaddr": address}}}
         case ev.ChunkGenerated():
@@ -52,6 +51,16 @@ def event_json(event: ev.Event, state: ClusterState, models: Mapping[str, Model]
         case _:
             body = {f: getattr(event, f) for f in event.__struct_fields__}
     return {name: {"event_id": event_id, **body}}
+
+
+def _gathered_json(info: ev.NodeInfo, what: str) -> Json:
+    match what:
+        case "memory":
+            return memory_json(info)
+        case "backends":
+            return {"NodeBackends": {"backends": list(info.backends)}}
+        case _:
+            return {"NodeNetworkInterfaces": network_json(info)}
 
 
 def _chunk_json(chunk: ev.ChunkGenerated) -> Json:

@@ -256,7 +256,8 @@ class NodeLogic:
 
     def deployments(self) -> dict[str, object]:
         """`GET /deployments`."""
-        return views.deployments(self._replica.state, self._ctx.models)
+        by_name = self._ctx.behaviour.status_by_name
+        return views.deployments(self._replica.state, self._ctx.models, by_name=by_name)
 
     # inner workings
 

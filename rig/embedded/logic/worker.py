@@ -106,7 +106,12 @@ class Worker:
 
     def _bytes_of(self, runner: _Runner) -> int:
         model = self._ctx.models.get(runner.instance.model_id)
-        return 0 if model is None else model.size_bytes // runner.world
+        if model is None:
+            return 0
+        if runner.instance.sharding == "Tensor":
+            return model.size_bytes // runner.world
+        first, end = runner.instance.layers_of(runner.rank, model.layers)
+        return model.size_bytes * (end - first) // model.layers
 
     # what happens
 
