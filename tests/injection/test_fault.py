@@ -9,9 +9,12 @@ import signal
 
 import pytest
 
+from rig.errors import NodeNotReady
 from rig.injection.aim import InstanceView
 from rig.injection.lease import heal_all, leases
 from rig.journal.records import ClockOffset, NodeMemory
+from rig.nodes.command import carry_out
+from rig.nodes.lock import hold_locks
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import open_nodes
 from tests.injection.rigs import MODEL, Rig
@@ -40,6 +43,30 @@ async def test_freeze(rig: Rig) -> None:
     assert healed.evidence["n1"]["healed"]["held"] == "1"
     assert [record.node for record in rig.journal.records if isinstance(record, ClockOffset)] == ["n1"]
     assert [record.when for record in rig.journal.records if isinstance(record, NodeMemory)] == ["after fault 3"]
+
+
+async def test_a_lock_that_was_taken_meanwhile(rig: Rig) -> None:
+    """As of a controller that slept: it still believes in its lock when it sends the script."""
+    tree = rig.tree()
+    async with open_nodes(rig.server.inventory(n1=rig.node())) as nodes:
+        await upload(nodes["n1"])
+        async with hold_locks(nodes, "a run"):
+            lock = rig.rig_dir / "lock"
+            new = lock.with_name("lock.new")
+            mine = next(line for line in lock.read_text().splitlines() if line.startswith("token="))
+            new.write_text(lock.read_text().replace(mine, "token=theirs").replace("run=a run", "run=theirs"))
+            new.rename(lock)
+            fault = rig.fault(nodes, "freeze", hold_s=0.3)
+            assert await fault.run(asyncio.Event()) == "skipped"
+            assert "locked by" in fault.reason
+            assert "for run theirs" in fault.reason
+            assert await leases(nodes) == []
+            with pytest.raises(NodeNotReady, match=r"`exo\.start` was not run: this node is locked by"):
+                await carry_out(nodes["n1"], "start", timeout_s=20.0)
+        lock.unlink()
+        async with hold_locks(nodes, "a run"):
+            assert await rig.fault(nodes, "freeze", hold_s=0.3).run(asyncio.Event()) == "healed"
+    assert not {"stopped", "gone"} & set(states(tree))
 
 
 async def test_crash_and_restart(rig: Rig) -> None:
