@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import os
 import signal
+import threading
 
+import psutil
 import pytest
 
 from rig.errors import NodeNotReady
@@ -79,6 +81,37 @@ async def test_crash_and_restart(rig: Rig) -> None:
     healed = rig.journal.faults()[-1]
     assert healed.evidence["n1"]["healed"]["new_main"].startswith(f"{new.pid}:")
     assert healed.evidence["controller"][0]["says"] == "agrees"
+
+
+async def test_commands_are_in_no_arguments(rig: Rig) -> None:
+    """Every user of a machine can list the arguments of its processes; a start command may hold a token."""
+    secrets = {f"{name}-s3cr3t" for name in ("start", "stop", "hold", "release")}
+    start = rig.exo.process().start
+    commands = {name: f": {name}-s3cr3t; sleep 0.3" for name in ("stop", "hold", "release")}
+    exo = rig.exo.process(**commands, start=f": start-s3cr3t; sleep 0.3; {start}")
+    seen: set[str] = set()
+    rig.tree()
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            for process in psutil.process_iter():
+                with contextlib.suppress(psutil.Error):
+                    seen.update(secret for secret in secrets if secret in " ".join(process.cmdline()))
+
+    async with open_nodes(rig.server.inventory(n1=rig.node(exo=exo))) as nodes:
+        await upload(nodes["n1"])
+        watching = asyncio.create_task(asyncio.to_thread(watch))
+        try:
+            fault = rig.fault(nodes, "node-crash", hold_s=1.0)
+            assert (await fault.run(asyncio.Event()), fault.reason) == ("healed", "")
+            for which in ("hold", "stop", "release", "start"):
+                await carry_out(nodes["n1"], which, timeout_s=30.0)
+        finally:
+            done.set()
+            await watching
+    assert seen == set()
+    assert (rig.rig_dir.stat().st_mode & 0o777) == 0o700  # leases hold them
 
 
 async def test_master_crash_finds_the_master(rig: Rig) -> None:
