@@ -31,7 +31,7 @@ FREEZES = Plan(
         (["b"], {"a"}, [["b"], ["b", "c"], ["a", "b", "c"]]),
         (["b", "c"], {"a"}, [["b", "c"], ["a", "b", "c"]]),
         (["a"], {"a"}, [["a"], ["a", "b", "c"]]),
-        (["a", "b"], set(), [["a", "b"], ["a", "b", "c"]]),  # nobody knows who is master
+        (["a", "b"], set[str](), [["a", "b"], ["a", "b", "c"]]),  # nobody knows who is master
         (["a", "b", "c"], {"a", "b", "c"}, [["a", "b", "c"]]),
     ],
 )
