@@ -44,7 +44,7 @@ usage() {
 # Every key a script may be given and every key a lease may hold, and nothing else. Fails on an unknown one.
 assign() {
 	case $1 in
-	id) id=$2 ;; run) run=$2 ;; owner) owner=$2 ;; rig_dir) rig_dir=$2 ;; kind) kind=$2 ;;
+	id) id=$2 ;; run) run=$2 ;; owner) owner=$2 ;; lock) lock=$2 ;; rig_dir) rig_dir=$2 ;; kind) kind=$2 ;;
 	hold) hold=$2 ;; at) at=$2 ;; also) also=$2 ;; sudo) sudo=$2 ;; what) what=$2 ;;
 	home) home=$2 ;; pidfile) pidfile=$2 ;; match) match=$2 ;; log) log=$2 ;;
 	start) start=$2 ;; hold_cmd) hold_cmd=$2 ;; release_cmd) release_cmd=$2 ;;
@@ -62,7 +62,7 @@ assign() {
 }
 
 forget() {
-	for key in id run owner kind hold at also sudo what home pidfile match log start hold_cmd release_cmd port others \
+	for key in id run owner lock kind hold at also sudo what home pidfile match log start hold_cmd release_cmd port others \
 		pids main peers direction ports clients api_port version boot_id started deadline phase script_pid script_start \
 		script table pf_loading pf_token probes end stop leave most load hogs filled interface had effect amount qdisc pipe \
 		patience every once step user allow prefix exo_command exo_home evaluate offset; do
@@ -76,6 +76,11 @@ forget
 parse_args() {
 	allowed=" $1 " given=' '
 	shift
+	if [ "${1-}" = - ]; then # what other users of this machine must not find among the arguments: on stdin, a line each, then a dot
+		shift
+		while IFS= read -r arg && [ "$arg" != . ]; do set -- "$@" "$arg"; done
+		[ "${arg-}" = . ] || usage 'stdin ended early'
+	fi
 	for arg; do
 		case $arg in *=*) ;; *) usage "not key=value: $arg" ;; esac
 		key=${arg%%=*} value=${arg#*=}
@@ -461,6 +466,10 @@ bounded() {
 	fi
 }
 
+# What a shell is given to carry out RIG_COMMAND: the command itself would be among its arguments, for every user of the machine to read.
+# shellcheck disable=SC2016 # for that shell
+carry_out='command=$RIG_COMMAND; unset RIG_COMMAND; eval "$command"'
+
 # run_command COMMAND [RECORD]: start a command of the inventory in the background, with default signals (a shell starts background
 # jobs with SIGINT ignored, and exo would inherit that), away from our streams. RECORD is called in that background shell, before the
 # command without an argument and after it with its status. command_done: has it ended? R: its status, or that it has not; where the
@@ -471,11 +480,13 @@ run_command() {
 	true 2>/dev/null >"$status_file"
 	(
 		[ $# -lt 2 ] || "$2"
+		RIG_COMMAND=$1
+		export RIG_COMMAND
 		if [ -n "$have_perl" ]; then
 			# shellcheck disable=SC2016 # perl
-			perl -e '$SIG{$_} = "DEFAULT" for qw(INT QUIT HUP TERM PIPE); exec "/bin/sh", "-c", $ARGV[0]' "$1"
+			perl -e '$SIG{$_} = "DEFAULT" for qw(INT QUIT HUP TERM PIPE); exec "/bin/sh", "-c", $ARGV[0]' "$carry_out"
 		else
-			sh -c "$1"
+			sh -c "$carry_out"
 		fi
 		command_status=$?
 		[ ! -f "$status_file" ] || printf '%s\n' "$command_status" >"$status_file"
@@ -493,6 +504,42 @@ command_done() {
 
 command_forget() {
 	rm -f "$status_file"
+}
+
+# ---- the lock that keeps two rigs apart
+
+# lock_allows: whether a fault may strike here now: RIG_DIR/lock still has the token that the controller came with (`lock`), and has not
+# run out; for a script that is run without a token, that nobody holds the node. Fails with R: why not.
+lock_allows() {
+	lock_token='' lock_owner='' lock_run='' lock_boot='' lock_until='' lock_line=''
+	if [ -e "$rig_dir/lock" ]; then
+		while IFS= read -r lock_line; do
+			case $lock_line in
+			token=*) lock_token=${lock_line#*=} ;; boot_id=*) lock_boot=${lock_line#*=} ;; deadline=*) lock_until=${lock_line#*=} ;;
+			owner=*) lock_owner=${lock_line#*=} ;; run=*) lock_run=${lock_line#*=} ;;
+			esac
+		done 2>/dev/null <"$rig_dir/lock"
+		case $lock_until in
+		'' | *[!0-9.]* | *.*.* | .* | *. | ????????????????*) lock_live=1 ;; # what cannot be read binds
+		*)
+			to_ms "$lock_until" && lock_until_ms=$R lock_live=
+			now
+			[ "$R" -ge "$lock_until_ms" ] || [ "$lock_boot" != "$boot_id" ] || lock_live=1
+			;;
+		esac
+	else
+		lock_live=
+	fi
+	R="this node is locked by ${lock_owner:-somebody} for run ${lock_run:-?}"
+	if [ -z "$lock" ]; then
+		[ -z "$lock_live" ]
+	elif [ "$lock_token" != "$lock" ]; then
+		[ -n "$lock_live" ] || R='the lock of this run is gone'
+		return 1
+	else
+		R='the lock of this run has run out'
+		[ -n "$lock_live" ]
+	fi
 }
 
 # ---- leases

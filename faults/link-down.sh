@@ -1,13 +1,13 @@
 #!/bin/sh
 # Take one network interface down for `hold` seconds: the first of `interface` (a list) that is up and does not carry this SSH session.
-# Keys: id run owner rig_dir hold interface [sudo at also]. On a Mac this leaves RDMA over the same cable alive.
+# Keys: id run owner rig_dir hold interface [sudo at also lock]. On a Mac this leaves RDMA over the same cable alive.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
 . "$here/lib.sh"
 # shellcheck source=faults/undo.sh
 . "$here/undo.sh"
 
-parse_args 'id run owner rig_dir hold at also home pidfile match sudo interface' "$@"
+parse_args 'id run owner lock rig_dir hold at also home pidfile match sudo interface' "$@"
 require_fault
 kind=link-down
 candidates=$interface interface=''

@@ -1,14 +1,14 @@
 #!/bin/sh
 # Cut this node off from `peers`: their packets are dropped, IPv4 and IPv6, for `hold` seconds. The controller's SSH passes.
 # `interface`: only those of their addresses that are reached by it; what goes by other ways goes on.
-# Keys: id run owner rig_dir hold peers [interface direction ports clients api_port sudo at also]. docs/node-scripts.md shows the rules.
+# Keys: id run owner rig_dir hold peers [interface direction ports clients api_port sudo at also lock]. docs/node-scripts.md shows the rules.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
 . "$here/lib.sh"
 # shellcheck source=faults/undo.sh
 . "$here/undo.sh"
 
-parse_args 'id run owner rig_dir hold at also home pidfile match sudo peers interface direction ports clients api_port' "$@"
+parse_args 'id run owner lock rig_dir hold at also home pidfile match sudo peers interface direction ports clients api_port' "$@"
 require_fault
 kind=partition
 direction=${direction:-both}

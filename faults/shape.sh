@@ -1,14 +1,14 @@
 #!/bin/sh
 # Make the network to `peers` worse for `hold` seconds: `effect` loss (amount: per cent, each way), bandwidth (amount: kbit/s) or
 # delay (amount: ms, on the way out). Nothing is cut; the controller's SSH passes.
-# Keys: id run owner rig_dir hold peers effect amount [ports sudo at also]. docs/node-scripts.md shows rules and proofs.
+# Keys: id run owner rig_dir hold peers effect amount [ports sudo at also lock]. docs/node-scripts.md shows rules and proofs.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
 . "$here/lib.sh"
 # shellcheck source=faults/undo.sh
 . "$here/undo.sh"
 
-parse_args 'id run owner rig_dir hold at also home pidfile match sudo peers ports effect amount' "$@"
+parse_args 'id run owner lock rig_dir hold at also home pidfile match sudo peers ports effect amount' "$@"
 require_fault
 case $effect in loss | bandwidth | delay) kind=net-$effect ;; *) usage 'effect: loss, bandwidth or delay' ;; esac
 case $amount in '' | 0* | *[!0-9]* | ????????*) usage 'amount: a whole number is needed' ;; esac

@@ -22,6 +22,7 @@ begin() {
 	proc_fetch $$
 	proc_read $$ || skip "own process cannot be read"
 	script_start=$P_start
+	lock_allows || skip "$R"
 	now
 	begin_ms=${at_ms:-$R}
 	[ "$begin_ms" -ge "$R" ] || begin_ms=$R
@@ -46,6 +47,7 @@ begin() {
 		exactly "$begin_ms"
 	fi
 	[ -z "$asked" ] || skip "a signal came before the strike"
+	lock_allows || skip "$R" # once more: whoever sent us may have slept since
 }
 
 # Our own lease stands already, so two scripts that start at once see each other (and both give way).

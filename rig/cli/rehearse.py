@@ -59,10 +59,10 @@ async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> 
         try:
             async with open_nodes(reach.inventory) as nodes:
                 await asyncio.gather(*(upload(conn) for conn in nodes.values()))
-                await refuse_live(nodes, inventory=reach.name)
-                if reach.inventory.emulated is None:
-                    await first_contact(nodes, yes=yes, say=say)
                 async with hold_locks(nodes, "rehearsal", say=say):
+                    await refuse_live(nodes, inventory=reach.name)  # under the lock: of nobody who is at work
+                    if reach.inventory.emulated is None:
+                        await first_contact(nodes, yes=yes, say=say)
                     context = AimContext(
                         nodes=nodes,
                         instances=lambda: instances_now(target, nodes),

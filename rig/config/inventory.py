@@ -94,6 +94,7 @@ class Emulated(Strict):
     defects: list[DefectName] = Field(default_factory=list)
     pace: float = Field(ge=1.0, le=100.0)
     folder: Text = Field(description="the folder of the cluster: its ledger and the samples of its processes")
+    hosts: Literal["processes", "namespaces"] = "processes"  # processes: what is done to a node is done to this machine
     simulated: bool = False  # under virtual time, in one process: times in the journal are virtual
 
 
@@ -106,6 +107,11 @@ class Inventory(Strict):
     embedded: Embedded | None = None
     emulated: Emulated | None = None  # with `nodes`: these are processes of a running embedded cluster
     groups: dict[NodeName, list[str]] = Field(default_factory=dict)
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether the nodes are mere processes of the user's own machine, which is not to be set up for them."""
+        return self.emulated is not None and self.emulated.hosts == "processes"
 
     def names(self) -> list[str]:
         """The names of the nodes, in order; those of the embedded cluster are known before it is started."""

@@ -187,7 +187,13 @@ def _inventory(layout: ClusterLayout, all_settings: list[NodeSettings], host_key
 
 
 def _emulated(layout: ClusterLayout) -> Emulated:
-    return Emulated(behaviour=layout.behaviour, defects=layout.defects, pace=layout.pace, folder=layout.folder)
+    return Emulated(
+        behaviour=layout.behaviour,
+        defects=layout.defects,
+        pace=layout.pace,
+        folder=layout.folder,
+        hosts=layout.hosts,
+    )
 
 
 def _inventory_yaml(inventory: Inventory) -> str:

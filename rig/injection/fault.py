@@ -18,7 +18,7 @@ from typing import Protocol
 from rig.clock import Clock
 from rig.config.plan import AT_ONCE, CUTS
 from rig.errors import NodeError
-from rig.injection.act import Progress, Watcher
+from rig.injection.act import Progress, Watcher, told_to_heal
 from rig.injection.aim import Aim, AimContext, CannotAim, resolve
 from rig.injection.outcome import detail, evidence, outcome
 from rig.injection.rebooting import watcher_of
@@ -70,6 +70,7 @@ class Fault:
     struck_t: float | None = None
     healed_t: float | None = None
     reason: str = ""  # of the last state
+    cut_short: bool = False  # it was healed before its time by somebody else
     _watchers: list[Watcher] = field(default_factory=list[Watcher])
     _offsets: dict[str, Offset] = field(default_factory=dict[str, Offset])
     _accounts: list[Account] = field(default_factory=list[Account])
@@ -223,6 +224,11 @@ class Fault:
             left = await self._left_behind(aim)
             if left:
                 state, reason = "unhealed", "; ".join(filter(None, (left, reason)))
+        self.cut_short = state == "healed" and self._healing is None and any(map(told_to_heal, self._progress))
+        if self.cut_short:
+            reason = "; ".join(
+                filter(None, ("the hold was cut short by a signal from elsewhere (`rig heal`?)", reason))
+            )
         disagreeing = [account for account in self._accounts if account.says == "disagrees"]
         if disagreeing and state == "healed":
             state = "ineffective"

@@ -173,6 +173,7 @@ class Unwedged(Record, frozen=True, kw_only=True, tag="unwedge"):
     ended_t: float
     ok: bool
     detail: str = ""
+    master: bool | None = None  # whether it claimed to be master right before; None: not known
 
 
 class Redeployed(Record, frozen=True, kw_only=True, tag="redeploy"):

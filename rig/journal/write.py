@@ -19,6 +19,7 @@ import msgspec
 from rig.clock import WatchedClock
 from rig.errors import JournalError
 from rig.journal.records import AnyRecord, Finding
+from rig.visible import redacted_bytes
 
 Listener: TypeAlias = Callable[[AnyRecord], None]
 
@@ -97,9 +98,9 @@ class Journal:
 
     def _encode(self, record: AnyRecord) -> bytes:
         try:
-            return self._encoder.encode(record) + b"\n"
+            return redacted_bytes(self._encoder.encode(record)) + b"\n"
         except UnicodeEncodeError:  # a lone surrogate, from bytes that were no text: evidence is kept, legibly
-            return self._encoder.encode(_legible(msgspec.to_builtins(record))) + b"\n"
+            return redacted_bytes(self._encoder.encode(_legible(msgspec.to_builtins(record)))) + b"\n"
 
     def _append(self, descriptor: int, line: bytes) -> None:
         """All of the line, in one write as a rule; a short write is continued, which fails when the disk is full."""
@@ -125,7 +126,7 @@ class Journal:
     def _open(self, number: int) -> int:
         path = self._folder / journal_name(number)
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise self._failure(f"cannot make {path.name}", error) from error
         self._number, self._size = number, 0

@@ -91,7 +91,7 @@ def _foreign(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iter
     others = [pid for pid in facts.get("exo_processes", "").split() if pid != facts.get("main")]
     if others:
         text = f"more processes match `exo.match` than the one of {node.exo.pid_path}: {', '.join(others)}"
-        yield Finding(name, "foreign exo", "warn", text, "end them, or make `exo.match` fit one only")
+        yield Finding(name, "foreign exo", "warn", text, "make `exo.match` fit one only, or end what nobody needs")
 
 
 def _sudo(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterator[Finding]:
@@ -119,7 +119,7 @@ def _filter(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Itera
         yield Finding(name, "packet filter", level, text[:200], "rig bootstrap")
     elif facts.get("pf_anchor") == "0":
         text = 'the main ruleset does not reference `anchor "com.apple/*"`: rules in com.apple/rig would do nothing'
-        yield Finding(name, "pf anchor", level, text, "restore the stock /etc/pf.conf")
+        yield Finding(name, "pf anchor", level, text, 'add `anchor "com.apple/*"` to /etc/pf.conf again')
     elif facts.get("pf_anchor") == "1":
         yield Finding(name, "pf anchor", "ok", "com.apple/rig is reached through the stock wildcard")
     if "net-delay" in kinds and "shaping" in facts and not {"netem", "dnctl"} & set(facts["shaping"].split()):

@@ -319,6 +319,7 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
         "ended_t": "when it was done",
         "ok": "whether it worked",
         "detail": "what was done",
+        "master": "whether it claimed to be the master right before; null: not known",
     },
     "unwedging": {
         "fault": "number of the fault",

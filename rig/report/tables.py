@@ -293,7 +293,8 @@ def findings(analysis: Analysis) -> list[str]:
         worked = "serving again" if unwedged.ok else "in vain"
         took = unwedged.ended_t - unwedged.started_t
         lines.append(
-            f"at {unwedged.t:.1f} s, unwedged {unwedged.node} after fault {unwedged.fault}: {took:.1f} s, {worked}"
+            f"at {unwedged.t:.1f} s, unwedged {unwedged.node}{' (the master)' if unwedged.master else ''}"
+            f" after fault {unwedged.fault}: {took:.1f} s, {worked}"
         )
     if analysis.requests.damaged:
         lines.append(f"{analysis.requests.damaged} completed requests have a token count unlike the server's usage")

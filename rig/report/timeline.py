@@ -30,6 +30,7 @@ from rig.journal.records import (
     Unwedged,
     ViewChanged,
 )
+from rig.visible import one_line
 
 MAX_LINES: Final = 400
 MAX_VALUE: Final = 160
@@ -49,7 +50,7 @@ class Line:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.t:10.3f}  {self.what:<9} {self.text}"
+        return f"{self.t:10.3f}  {self.what:<9} {one_line(self.text)}"
 
 
 def fault_timeline(records: Records, number: int, *, pace: float = 1.0) -> list[str]:

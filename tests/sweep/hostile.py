@@ -15,16 +15,18 @@ from typing import Final, TypeAlias
 
 from rig.config.inventory import Inventory, Node
 from rig.config.plan import AT_ONCE, KINDS, RESTARTS, Kind
-from rig.errors import CommandTimeout, NodeError, RigError, SshError
+from rig.errors import CommandTimeout, LeaseError, NodeError, RigError, SshError
 from rig.journal.write import journal_name
 from rig.nodes.doctor_full import examine_fully
 from rig.nodes.inspect import inspect
+from rig.nodes.lock import hold_locks
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import open_nodes
 from tests.nodes.servers import SshServer
 from tests.sweep.case import HOLD_S, MOMENTS, Moment, Outcome, Struck, end_of, left_over, run, settled
+from tests.sweep.controller import Order
 from tests.sweep.nursery import Nursery
-from tests.sweep.world import World
+from tests.sweep.world import World, wait_for
 
 Condition: TypeAlias = Callable[[World, Nursery, Path], Outcome]
 
@@ -48,6 +50,63 @@ def controller_stopped(kind: Kind, moment: Moment) -> Condition:
         return _expecting(outcome, folder, {"healed"})
 
     return carry_out
+
+
+def lock_stolen(kind: Kind) -> Condition:
+    """The controller falls asleep right before it sends its script, its lock runs out, another rig takes the node; then
+    it wakes. Nothing is struck, and it says why.
+    """
+
+    def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
+        folder.mkdir(parents=True)
+        world.n1.fresh_exo()
+        before = settled(world)
+        inventory = folder / "inventory.json"
+        inventory.write_text(world.inventory().model_dump_json())
+        order = Order(
+            inventory=str(inventory), kind=kind, hold_s=HOLD_S, out=str(folder), sleep_at="planned", lock_s=2.0
+        )
+        controller = nursery.start(order)
+        wait_for(lambda: _is_stopped(controller), "the controller to fall asleep")
+        begun, known = time.monotonic(), world.n1.logs()
+        try:
+            asyncio.run(_wake_under_another_lock(world.inventory(), controller))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(controller, signal.SIGKILL)
+        struck = [
+            name
+            for name in world.n1.logs() - known
+            if "struck" in (world.n1.rig_dir / "log" / f"{name}.log").read_text()
+        ]
+        wrong = [f"it was struck: {name}" for name in struck] + left_over(world, before, None)
+        what = f"{kind:18} lock stolen while asleep"
+        return _expecting(Outcome(what, "nothing", time.monotonic() - begun, None, wrong), folder, {"skipped"})
+
+    return carry_out
+
+
+def _is_stopped(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("T")
+    return False
+
+
+def _await_end(pid: int) -> None:
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the controller to end")
+
+
+async def _wake_under_another_lock(inventory: Inventory, controller: int) -> None:
+    """Takes both nodes as soon as the sleeper's lock has run out, wakes it, and keeps them until it has ended."""
+    async with open_nodes(inventory) as nodes, asyncio.timeout(LATE_S):
+        while True:
+            try:
+                async with hold_locks(nodes, "another run"):
+                    os.kill(controller, signal.SIGCONT)
+                    await asyncio.to_thread(_await_end, controller)
+                    return
+            except LeaseError:
+                await asyncio.sleep(0.2)
 
 
 def controller_disk_full(kind: Kind, moment: Moment) -> Condition:
@@ -360,6 +419,8 @@ def _crossed() -> Iterator[tuple[str, Condition]]:
             if kind in AT_ONCE and moment in ("holding", "healing"):
                 continue  # no hold; and it heals on a node that the controller is only about to find again
             yield f"{kind:18} {moment:8} controller stopped", controller_stopped(kind, moment)
+            if moment == "struck":
+                yield f"{kind:18} lock stolen while asleep", lock_stolen(kind)
             if moment != "healing":
                 yield f"{kind:18} {moment:8} disk full", controller_disk_full(kind, moment)
                 step_s = 3600.0 if number % 2 else -3600.0

@@ -11,7 +11,7 @@ import pytest
 from rig.config.plan import AT_ONCE, KINDS, Kind
 from tests.sweep.case import Case, all_cases, run_case
 from tests.sweep.disks import folder_full, folder_gone, power_cut, zone_changed
-from tests.sweep.hostile import Condition, controller_stopped, node_killed
+from tests.sweep.hostile import Condition, controller_stopped, lock_stolen, node_killed
 from tests.sweep.nursery import Nursery
 from tests.sweep.world import World
 
@@ -59,6 +59,10 @@ def test_nothing_is_left_behind(world: World, nursery: Nursery, tmp_path: Path, 
 
 def test_a_controller_that_sleeps_through_the_heal(world: World, nursery: Nursery, tmp_path: Path) -> None:
     assert controller_stopped("freeze", "holding")(world, nursery, tmp_path / "case").residue == []
+
+
+def test_a_controller_that_wakes_to_a_node_of_another(world: World, nursery: Nursery, tmp_path: Path) -> None:
+    assert lock_stolen("freeze")(world, nursery, tmp_path / "case").residue == []
 
 
 def test_a_power_failure_without_a_controller(world: World, nursery: Nursery, tmp_path: Path) -> None:
