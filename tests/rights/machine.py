@@ -1,6 +1,6 @@
 """A machine with users of its own and real sudo: a mount namespace over this one, in which the rig is bootstrapped.
 
-What is written to /etc, /usr/local, /run, /var or /home there, accounts included, goes with it.
+What is written to /etc, /usr/local, /run, /var, /opt or /home there, accounts included, goes with it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FAULTS = Path(__file__).parents[2] / "faults"
-LAYERED = ("etc", "usr/local", "run", "var", "home", "root")
+LAYERED = ("etc", "usr/local", "run", "var", "home", "root", "opt")
 USER, OTHER = "rigssh", "eve"
 LIBEXEC = Path("/usr/local/libexec/rig")
 HELPER = LIBEXEC / "root.sh"
