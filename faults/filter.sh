@@ -7,7 +7,8 @@
 #   filter_ready            may rules be loaded? R: why not
 #   filter_load WHAT WORD…  load them: cut, loss, bandwidth or delay, with the words of root.sh beside the peers; R: why not
 #   filter_counts           packets4, packets6: packets dropped so far, by family; seen: those that passed; fails (R) when the rules do nothing
-#   filter_proved, filter_lasted     the strike is proved; are these rules in force since then without a break? R: why not
+#   filter_proved           the strike is proved by these rules and their counters
+#   filter_look             from time to time after that: rules_lost says why they were not in force all the time, and stays
 #   filter_remove           remove them (removed_ms: when), prove them gone; R: why not. Does nothing when they are gone already
 
 root_helper=/usr/local/libexec/rig/root.sh # as rig bootstrap installs it
@@ -89,16 +90,29 @@ filter_counts() {
 
 filter_proved() {
 	proved_mark=$rules_mark proved_counts="$packets4 $packets6 $seen"
+	now && look_at_ms=$((R + 5000))
 }
 
-filter_lasted() {
-	filter_counts || return 1
-	R='the rules are not those of the strike any more'
-	[ "$rules_mark" = "$proved_mark" ] || return 1
-	R="the counters fell from $proved_counts to $packets4 $packets6 $seen: the rules were loaded anew"
+rules_lost='' look_at_ms=0
+filter_look() {
+	[ -z "$rules_lost" ] || return 0
 	# shellcheck disable=SC2086 # three numbers
 	set -- $proved_counts
-	[ "$packets4" -ge "$1" ] && [ "$packets6" -ge "$2" ] && [ "$seen" -ge "$3" ]
+	if ! filter_counts; then
+		rules_lost=$R
+	elif [ "$rules_mark" != "$proved_mark" ]; then
+		rules_lost='the rules are not those of the strike any more'
+	elif [ "$packets4" -lt "$1" ] || [ "$packets6" -lt "$2" ] || [ "$seen" -lt "$3" ]; then
+		rules_lost="the counters fell from $proved_counts to $packets4 $packets6 $seen: the rules were loaded anew"
+	else
+		filter_proved
+	fi
+}
+
+# filter_sample: a look every 5 s, for it costs some processes.
+filter_sample() {
+	now
+	[ "$R" -lt "$look_at_ms" ] || filter_look
 }
 
 # made_before NAME: what was noted in an earlier boot, which ended it.

@@ -69,6 +69,7 @@ evidence() {
 open_again=
 # shellcheck disable=SC2329 # called by hold_from
 still_cut() {
+	filter_look # before the probes count
 	# shellcheck disable=SC2086 # a list of probes
 	probe_all $probes
 	open_again=$answered
@@ -107,12 +108,10 @@ if filter_load cut "$@"; then
 		filter_proved
 		struck "$struck_ms"
 		last_look=still_cut last_look_ms=1500
-		hold_from "$struck_ms"
-		if ! filter_lasted; then
-			ineffective "the cut did not last: $R"
-		elif [ -n "$open_again" ]; then
-			ineffective "the cut did not last: $open_again answers"
-		fi
+		hold_from "$struck_ms" filter_sample
+		filter_look
+		lost=${rules_lost:-${open_again:+$open_again answers}}
+		[ -z "$lost" ] || ineffective "the cut did not last: $lost"
 	else
 		ineffective "$why"
 	fi

@@ -129,7 +129,7 @@ noted() {
 	R=$(sed -n "s/^$1=//p" "$note" 2>/dev/null)
 }
 
-# mark TEXT -> R: one word for it
+# mark TEXT -> R: one word for it. Where the packet filter says who loaded the rules or numbers them, those loaded anew have another.
 mark() {
 	# shellcheck disable=SC2046 # checksum and size
 	set -- $(printf '%s\n' "$1" | cksum)
@@ -205,7 +205,7 @@ nft_chain() {
 }
 
 nft_counts() {
-	listed=$(tool nft list table inet "$name") || fail "table inet $name is not there: $(printf '%s\n' "$listed" | sed -n 1p)"
+	listed=$(tool nft -a list table inet "$name") || fail "table inet $name is not there: $(printf '%s\n' "$listed" | sed -n 1p)"
 	mark "$(printf '%s\n' "$listed" | sed 's/packets [0-9]* bytes [0-9]*//')"
 	printf '%s\n' "$listed" | awk -v mark="$R" '
 		/ counter packets [0-9]+ / && !/ tcp / {
@@ -460,8 +460,9 @@ pf_counts() {
 		listed="$listed$nl$(tool pfctl -s dummynet)$nl$(pipe_line "$R")"
 		pipe_line "$R" >/dev/null || fail "pipe $R is not there"
 	fi
-	mark "$listed"
-	in_anchor -s $counted -v | awk -v mark="$R" '
+	counters=$(in_anchor -s $counted -v) || fail "pfctl: $counters"
+	mark "$listed$nl$(printf '%s\n' "$counters" | grep -v Evaluations:)" # `Inserted: … pid N`, too
+	printf '%s\n' "$counters" | awk -v mark="$R" '
 		/^[a-z]/ { family = /^block / && !/ proto / ? (/ inet6 / ? "6" : "4") : /^dummynet/ ? "seen" : "" }
 		family != "" && /Packets:/ { for (i = 1; i < NF; i++) if ($i == "Packets:") sum[family] += $(i + 1) }
 		END { print sum["4"] + 0, sum["6"] + 0, sum["seen"] + 0, mark }'

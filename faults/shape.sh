@@ -96,6 +96,7 @@ counted() {
 not_felt=
 # shellcheck disable=SC2329 # called by hold_from
 still_felt() {
+	filter_look # before the probes count
 	[ "$effect" = bandwidth ] || feel || not_felt=$R
 	notes=
 }
@@ -121,14 +122,11 @@ if filter_load "$effect" "amount=$amount"; then
 		struck "$struck_ms"
 		last_look=still_felt last_look_ms=1500
 		[ "$effect" != delay ] || last_look_ms=$((amount + 1500))
-		hold_from "$struck_ms"
-		if ! filter_lasted; then
-			ineffective "the effect did not last: $R"
-		elif [ -n "$not_felt" ]; then
-			ineffective "the effect did not last: $not_felt"
-		else
-			counted
-		fi
+		hold_from "$struck_ms" filter_sample
+		filter_look
+		counted
+		lost=${rules_lost:-$not_felt}
+		[ -z "$lost" ] || ineffective "the effect did not last: $lost"
 	else
 		ineffective "$R"
 	fi
