@@ -64,7 +64,7 @@ check_number() { # KEY VALUE LEAST MOST
 	[ "$2" -ge "$3" ] && [ "$2" -le "$4" ] || refuse "$1: $3 to $4: $2"
 }
 
-# addresses KEY LIST -> R: blank-separated. Of others, numeric, each one address alone.
+# addresses KEY LIST -> R: blank-separated. Numeric, each one address alone, of others than this node.
 addresses() {
 	key=$1 IFS=,
 	# shellcheck disable=SC2086 # a list of addresses
@@ -72,10 +72,11 @@ addresses() {
 	IFS=" $tab$nl"
 	[ $# -ge 1 ] && [ $# -le 256 ] || refuse "$key: 1 to 256 addresses"
 	for address; do
+		case $key.$address in ssh.*) ;; *.127.* | *.::1) refuse "$key: $address" ;; esac # what passes may be of this node itself
 		case $address in
-		::1 | *[!0-9A-Fa-f:.]*) refuse "$key: $address" ;;
+		*[!0-9A-Fa-f:.]*) refuse "$key: $address" ;;
 		*:*:*) ;;
-		127.* | *[!0-9.]*) refuse "$key: $address" ;;
+		*[!0-9.]*) refuse "$key: $address" ;;
 		*.*.*.*) ;;
 		*) refuse "$key: $address" ;;
 		esac

@@ -10,7 +10,7 @@ import pytest
 
 from rig.config.plan import AT_ONCE, KINDS
 from tests.sweep.case import Case, all_cases, run_case
-from tests.sweep.hostile import controller_stopped, node_killed
+from tests.sweep.hostile import controller_stopped, node_killed, rules_flushed
 from tests.sweep.nursery import Nursery
 from tests.sweep.world import World
 
@@ -63,6 +63,11 @@ def test_a_controller_that_sleeps_through_the_heal(world: World, nursery: Nurser
 def test_a_power_failure_without_a_controller(world: World, nursery: Nursery, tmp_path: Path) -> None:
     outcome = node_killed("node-crash")(world, nursery, tmp_path / "case")
     assert (outcome.healed_by, outcome.residue) == ("guard", [])
+
+
+def test_rules_that_are_flushed_in_the_hold(world: World, nursery: Nursery, tmp_path: Path) -> None:
+    outcome = rules_flushed("partition")(world, nursery, tmp_path / "case")
+    assert (outcome.healed_by, outcome.residue) == ("script", [])
 
 
 def test_residue_is_found(world: World, nursery: Nursery, tmp_path: Path) -> None:
