@@ -161,7 +161,10 @@ def test_rule_removed_during_the_hold_is_ineffective(node: Node, network: Networ
     network.nft("delete", "table", "inet", "rig_f1")
     events = script.end()
     assert script.status == 11
-    assert "did not last: table inet rig_f1 is not there" in next(e for e in events if e.name == "ineffective").fields["reason"]
+    assert (
+        "did not last: table inet rig_f1 is not there"
+        in next(e for e in events if e.name == "ineffective").fields["reason"]
+    )
     assert node.leases == []
 
 

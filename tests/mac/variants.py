@@ -60,7 +60,9 @@ VARIANTS = [
         scene="stock",
     ),
     variant(
-        "-d instead of -X: everybody's token is void", (r"if tool pfctl -X \"\$R\"", "if tool pfctl -d"), by="enabled tokens"
+        "-d instead of -X: everybody's token is void",
+        (r"if tool pfctl -X \"\$R\"", "if tool pfctl -d"),
+        by="enabled tokens",
     ),
     variant(
         "on utun: interface groups match nothing",

@@ -112,7 +112,9 @@ def test_the_environment_of_the_ssh_user_does_not_reach_root(machine: Machine) -
     """Neither his commands nor his places for notes: a note would be written through a link of his."""
     home = f"/home/{USER}"
     plant = f"mkdir -p {home}/bin; ln -sf /etc/planted {home}/made.rig_t1; ln -sf /etc/planted {home}/made.rig_t1.rules"
-    tools = "; ".join(f"printf '#!/bin/sh\\nid >{home}/ran\\n' >{home}/bin/{tool}" for tool in ("nft", "uname", "perl", "sed"))
+    tools = "; ".join(
+        f"printf '#!/bin/sh\\nid >{home}/ran\\n' >{home}/bin/{tool}" for tool in ("nft", "uname", "perl", "sed")
+    )
     assert machine.shell(f"{plant}; {tools}; chmod 755 {home}/bin/*", user=USER).status == 0
     spoilt = f"PATH={home}/bin:$PATH RIG_MADE={home}/made ENV={home}/bin/nft IFS=/ BASH_ENV={home}/bin/nft"
     done = machine.shell(f"export {spoilt}; /usr/bin/sudo -n {HELPER} {' '.join(CUT)}", user=USER)
@@ -132,7 +134,9 @@ def test_what_the_rig_did_not_make_is_not_the_ssh_users_to_remove(machine: Machi
     for words in ("rules remove rig_theirs", "rules forget rig_theirs", "rules counts rig_theirs", "link up vnode"):
         done = machine.helper(*words.split())
         assert (done.status, "by the rig" in done.said) == (1, True), (words, done.said)
-    assert machine.helper("rules", "cut", "rig_theirs", *CUT[3:]).said.strip() == "table inet rig_theirs is there already"
+    assert (
+        machine.helper("rules", "cut", "rig_theirs", *CUT[3:]).said.strip() == "table inet rig_theirs is there already"
+    )
     assert rules(machine) == before
     assert "state DOWN" in machine.must("ip", "link", "show", "vnode")
 
