@@ -101,7 +101,8 @@ VARIANTS = [
     variant(
         "the controller's pass after the blocks",
         (
-            r"(?s)(\tif \[ -n \"\$ssh_address\" \]; then\n\t\tprintf 'pass.*?\n\tfi\n)(.*?)(\tfor address in \$clients)",
+            r"(?s)(\tif \[ -n \"\$ssh_address\" \]; then\n\t\tprintf 'pass.*?\n\tfi\n)"
+            r"(.*?)(\tfor address in \$clients)",
             r"\2\1\3",
         ),
         by="ssh",

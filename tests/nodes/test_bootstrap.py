@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -109,7 +109,7 @@ def test_the_sudoers_file_passes_visudo_and_grants_no_more(root: Path, system: s
     assert (root / helper[1:]).stat().st_mode & 0o777 == 0o755
 
 
-def granted(rules: Path, command: list[str]) -> bool:
+def granted(rules: Path, command: Sequence[str]) -> bool:
     """What sudo itself says of a command, with this file in place of /etc/sudoers and what was installed in its place,
     in a mount namespace of its own.
     """

@@ -1,4 +1,4 @@
-"""The threat model of docs/harm.md, line by line, under real sudo: what the SSH user and another local user cannot do."""
+"""The threat model of docs/harm.md under real sudo: what the SSH user and another local user cannot do."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_what_the_helper_is_not_for_is_refused(machine: Machine, words: str) -> 
     """By sudo for the SSH user; the helper itself refuses all but what a machine may be bootstrapped for."""
     before = rules(machine)
     assert machine.helper(*words.split()).status != 0
-    if words.split()[0] not in ("exo", "reboot") or words == "reboot now":
+    if words.split(maxsplit=1)[0] not in ("exo", "reboot") or words == "reboot now":
         done = machine.run([str(HELPER), *words.split()])
         assert (done.status, "refused" in done.said) == (2, True), done.said
     assert rules(machine) == before

@@ -137,7 +137,7 @@ def node_killed(kind: Kind) -> Condition:
 
 
 def rules_flushed(kind: Kind) -> Condition:
-    """Somebody flushes the rules in mid-hold and leaves their table: the fault is not said to have lasted, and is healed."""
+    """Somebody flushes the rules in mid-hold and leaves their table: what is said is not that it lasted."""
 
     def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
         def harm(struck: Struck) -> None:

@@ -1,8 +1,8 @@
 """`tc` of a Linux node on a kernel without netem: what the node scripts ask of netem is done by delay lines.
 
 Emulated: a `prio` queue as the root of a device, `netem delay` as one of its classes, u32 filters that lead the packets
-to an address there, and showing these and deleting the root. Everything else is the real tc's answer, which knows nothing of
-them. Where the kernel has netem, the node has the real one (`kernel_delays`).
+to an address there, and showing these and deleting the root. Everything else is the real tc's answer, which knows
+nothing of them. Where the kernel has netem, the node has the real one (`kernel_delays`).
 """
 
 from __future__ import annotations

@@ -32,14 +32,8 @@ class Pf:
         """Output of one command. Raises CommandError."""
         command = "pfctl " + " ".join(arguments)
         match arguments:
-            case ["-s", "rules"]:
-                return MAIN_RULES
-            case ["-s", "info"]:
-                return (
-                    f"Status: {'Enabled' if self.tokens else 'Disabled'} for 0 days 00:00:00           Debug: Urgent\n"
-                )
-            case ["-s", "References"]:
-                return "TOKENS:\n" + "".join(f"{token}\n" for token in sorted(self.tokens))
+            case ["-s", "rules" | "info" | "References" as what]:
+                return self._show(what)
             case ["-E"]:
                 return self._enable(command)
             case ["-X", token]:
@@ -52,6 +46,14 @@ class Pf:
                 return "killed 0 states from 1 sources and 1 destinations\n"  # the default rule keeps no state
             case _:
                 raise CommandError(f"pfctl: not emulated: {command}")
+
+    def _show(self, what: str) -> str:
+        status = "Enabled" if self.tokens else "Disabled"
+        return {
+            "rules": MAIN_RULES,
+            "info": f"Status: {status} for 0 days 00:00:00           Debug: Urgent\n",
+            "References": "TOKENS:\n" + "".join(f"{token}\n" for token in sorted(self.tokens)),
+        }[what]
 
     def _enable(self, command: str) -> str:
         token = str(self._next_token)
