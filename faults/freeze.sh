@@ -35,7 +35,6 @@ if stop_tree; then
 	note main "$main"
 	struck "$struck_ms"
 	hold_from "$struck_ms" sample
-	sample
 	if [ -n "$escaped" ]; then
 		from_ms "$escaped_ms" && note escaped_t "$R"
 		ineffective "no longer stopped during the hold: $escaped"

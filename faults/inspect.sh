@@ -4,10 +4,12 @@
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
 . "$here/lib.sh"
+# shellcheck source=faults/filter.sh
+. "$here/filter.sh"
 
 parse_args 'rig_dir what id run owner home pidfile match log pids sudo hold' "$@"
 what=${what:-all}
-case $what in all | clock | tree | master | leases | procs) ;; *) usage 'what: all, clock, tree, master, leases or procs' ;; esac
+case $what in all | clock | tree | master | leases | procs | rules) ;; *) usage 'what: all, clock, tree, master, leases, procs or rules' ;; esac
 log=${log:-${home:+$home/exo_log/exo.log}}
 
 say() { printf '%s=%s\n' "$1" "$2"; }
@@ -115,15 +117,10 @@ say_machine() {
 	uid=$(id -u)
 	say uid "$uid"
 	allowed=0
-	case $filter_kind in
-	nft) filter_command=nft filter_try='list tables' ;;
-	iptables) filter_command=iptables filter_try='-w -S' ;;
-	*) filter_command=pfctl filter_try=-E ;;
-	esac
-	# shellcheck disable=SC2086 # words
-	if [ "$uid" = 0 ] || sudo -n -l "$filter_command" $filter_try </dev/null >/dev/null 2>&1; then allowed=1; fi
+	if [ "$uid" = 0 ] || root_allowed; then allowed=1; fi
 	say sudo_filter "$allowed"
 	for tool in nc perl lsof ss; do say "have_$tool" "$(command -v "$tool")"; done
+	case $filter_kind in pf) filter_command=pfctl ;; iptables) filter_command=iptables ;; *) filter_command=nft ;; esac
 	say have_filter "$(command -v "$filter_command")"
 }
 
@@ -149,4 +146,5 @@ case $what in procs)
 	;;
 esac
 case $what in all) say_machine ;; esac
+case $what in rules) rooted rules show ;; esac
 exit 0

@@ -41,7 +41,8 @@ usage() {
 	exit 2
 }
 
-# Every key a script may be given and every key a lease may hold, and nothing else. Fails on an unknown one.
+# Every key a script may be given and every key a lease may hold (pf_loading, pf_token, had, qdisc and pipe are of leases of earlier versions),
+# and nothing else. Fails on an unknown one.
 assign() {
 	case $1 in
 	id) id=$2 ;; run) run=$2 ;; owner) owner=$2 ;; lock) lock=$2 ;; rig_dir) rig_dir=$2 ;; kind) kind=$2 ;;
@@ -586,8 +587,8 @@ lease_write() {
 	printf '%s\n' version=1 "id=$id" "run=$run" "owner=$owner" "kind=$kind" "boot_id=$boot_id" "started=$started" \
 		"deadline=$deadline" "script_pid=$script_pid" "script_start=$script_start" "script=$script" "phase=$phase" \
 		"pids=$pids" "main=$main" "home=$home" "pidfile=$pidfile" "match=$match" "start=$start" "hold_cmd=$hold_cmd" \
-		"release_cmd=$release_cmd" "sudo=$sudo" "table=$table" "pf_loading=$pf_loading" "pf_token=$pf_token" \
-		"probes=$probes" "hogs=$hogs" "filled=$filled" "interface=$interface" "had=$had" "qdisc=$qdisc" "pipe=$pipe" \
+		"release_cmd=$release_cmd" "sudo=$sudo" "table=$table" \
+		"probes=$probes" "hogs=$hogs" "filled=$filled" "interface=$interface" \
 		"patience=$patience" end=1 2>/dev/null >"$lease_new" && on_disk "$lease_new" &&
 		mv -f "$lease_new" "$rig_dir/leases/$id" 2>/dev/null && lease_says="$phase $pids" && return 0
 	rm -f "$lease_new" 2>/dev/null
@@ -761,6 +762,8 @@ lease_files() {
 }
 
 # ---- facts about the machine
+
+guard_scripts='lib.sh undo.sh filter.sh machine.sh root.sh heal.sh guard.sh' # what heals on a node by itself
 
 # open_files PID: paths of its open files, a line each.
 open_files() {

@@ -43,14 +43,12 @@ for interface in $candidates; do
 	fi
 done
 [ -z "$refused" ] || skip "no interface to take down:$refused"
-link_facts
-had=$R
 begin
 phase=struck
 lease_renew || { ineffective 'the lease cannot be written' && finish; }
 now
 struck_ms=$R
-link_set down || link_error=$R
+R=$(rooted link down "$interface") || link_error=$R
 if link_is down; then
 	note interface "$interface"
 	struck "$struck_ms"

@@ -27,7 +27,7 @@ lease_renew || { ineffective 'the lease cannot be written' && finish; }
 note main "${main:-}"
 emit striking
 trap : TERM INT HUP # the machine says so to everybody on its way down; the lease must outlive that
-asked_to=$(filter shutdown -r now) || { ineffective "shutdown: $asked_to" && finish; }
+asked_to=$(rooted reboot) || { ineffective "shutdown: $asked_to" && finish; }
 now
 while [ "$R" -lt $((begin_ms + strike_limit_ms)) ]; do
 	pause "$sample_ms"

@@ -7,8 +7,6 @@
 . "$here/filter.sh"
 # shellcheck source=faults/machine.sh
 . "$here/machine.sh"
-# shellcheck source=faults/shape-filter.sh
-. "$here/shape-filter.sh"
 
 # begin: write the lease, refuse when another fault is in force here, undo what a dead script left. Ends the script when not all is well.
 begin() {
@@ -118,17 +116,25 @@ struck() {
 	emit struck "$1"
 }
 
-# hold_from MS [SAMPLER]: hold for hold_ms from that moment.
+# hold_from MS [SAMPLER]: hold for hold_ms from that moment. Where the strike names a `last_look`, that is called last_look_ms before the end,
+# unless the proof of the strike was not over by then. SAMPLER is called at the end as well.
 hold_from() {
 	from_ms $(($1 + hold_ms + 2000)) && deadline=$R
 	[ "$strike_limit_ms" = 0 ] || lease_write || : # the one that stands names a later deadline
 	from_ms $(($1 + hold_ms)) && note until "$R"
 	emit holding
+	now
+	if [ -n "$last_look" ] && [ "$R" -le $(($1 + hold_ms - arm_ms - last_look_ms)) ]; then
+		hold_until $(($1 + hold_ms - arm_ms - last_look_ms)) ${2:+"$2"}
+		[ -n "$asked" ] || "$last_look"
+	fi
 	hold_until $(($1 + hold_ms - arm_ms)) ${2:+"$2"}
 	phase=healing
 	lease_write
 	exactly $(($1 + hold_ms))
+	[ $# -lt 2 ] || "$2"
 }
+last_look='' last_look_ms=0
 arm_ms=250 # so long before a strike or a heal everything is written that need not wait for it
 
 # finish: heal, prove, drop the lease, end the script.
@@ -171,8 +177,7 @@ undo_kind() {
 	freeze) undo_stopped ;;
 	crash) undo_stopped && undo_killed ;;
 	runner-kill) now && undone_ms=$R ;;
-	partition) undo_partition ;;
-	net-loss | net-bandwidth | net-delay) undo_shape ;;
+	partition | net-loss | net-bandwidth | net-delay) undo_rules ;;
 	cpu-hog | memory-pressure) undo_hogs ;;
 	disk-fill) undo_fill ;;
 	link-down) undo_link ;;
@@ -311,12 +316,16 @@ settle_old_main() {
 	done
 }
 
-undo_partition() {
+# Of another boot, the rules are gone by themselves.
+undo_rules() {
 	reached='' removed_ms=''
+	[ -z "$pf_loading$qdisc" ] || { note reason 'an earlier version of the rig left it: undo it by that version' && return 1; }
 	if same_boot; then
-		filter_counts && note packets $((packets4 + packets6))
+		filter_counts && [ "$kind" = partition ] && note packets $((packets4 + packets6))
 		filter_remove || { note reason "$R" && return 1; }
 		reached=$probes
+	else
+		made_before "$table"
 	fi
 	now
 	undone_ms=${removed_ms:-$R} # the proof takes a while, and traffic flows from the removal on

@@ -211,7 +211,7 @@ def _tools(conn: NodeConnection, seen: Inspection, kinds: frozenset[str] | None)
         found.append(Finding(conn.name, "packet filter", level("partition"), text, f"install {name}"))
     elif not seen.filter_allowed:
         how = "`sudo -n` does not allow it" if conn.node.sudo else "the user is not root and `sudo: false`"
-        remedy = f"allow the SSH user to run {name} by `sudo -n` without a password"
+        remedy = "rig bootstrap, or allow the SSH user everything by `sudo -n` without a password"
         found.append(Finding(conn.name, "packet filter", level("partition"), f"{name}: {how}", remedy))
     else:
         found.append(Finding(conn.name, "packet filter", "ok", f"{seen.tools['filter']} may be used"))

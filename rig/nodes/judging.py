@@ -103,7 +103,7 @@ def _sudo(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterato
     rules = facts.get("sudo_rules", "")
     if re.search(r"NOPASSWD:(SETENV:)? *ALL\b", rules):
         text = f"{facts.get('user')} may do everything as root without a password"
-        yield Finding(name, "sudo", "warn", text, "rig bootstrap installs the few commands that are needed")
+        yield Finding(name, "sudo", "warn", text, "rig bootstrap installs the one helper that is needed")
     elif rules:
         yield Finding(name, "sudo", "ok", f"{rules.count('NOPASSWD')} narrow rules")
     elif node.sudo:
@@ -118,10 +118,10 @@ def _filter(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Itera
         text = facts.get("pf_error") or facts["nft_error"]
         yield Finding(name, "packet filter", level, text[:200], "rig bootstrap")
     elif facts.get("pf_anchor") == "0":
-        text = 'the main ruleset does not reference `anchor "com.apple/*"`: rules in com.apple/rig would do nothing'
+        text = 'the main ruleset does not reference `anchor "com.apple/*"`: rules in com.apple/rig_… would do nothing'
         yield Finding(name, "pf anchor", level, text, 'add `anchor "com.apple/*"` to /etc/pf.conf again')
     elif facts.get("pf_anchor") == "1":
-        yield Finding(name, "pf anchor", "ok", "com.apple/rig is reached through the stock wildcard")
+        yield Finding(name, "pf anchor", "ok", "com.apple/rig_… is reached through the stock wildcard")
     if "net-delay" in kinds and "shaping" in facts and not {"netem", "dnctl"} & set(facts["shaping"].split()):
         yield Finding(name, "net-delay", "warn", "no netem in this kernel: it will be skipped", "modprobe sch_netem")
     if kinds & SHAPES and "shaping" not in facts:

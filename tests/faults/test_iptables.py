@@ -75,6 +75,21 @@ def test_a_killed_script_is_healed_from_its_lease_also_when_nft_is_there_by_then
     assert bare.leases == []
 
 
+@pytest.mark.parametrize(
+    "harm", ["iptables -D INPUT -j rig-f1", "ip6tables -D OUTPUT -j rig-f1", "iptables -F rig-f1", "iptables -Z rig-f1"]
+)
+def test_a_cut_that_does_not_last_is_ineffective_and_healed(bare: Node, network: Network, harm: str) -> None:
+    before = listed(network)
+    script = bare.script("partition.sh", hold="3", peers=network.peers)
+    script.wait_for("holding")
+    network.command(*harm.split())
+    events = script.end()
+    assert script.status == 11, events
+    assert "the cut did not last" in next(event for event in events if event.name == "ineffective").fields["reason"]
+    assert [event.name for event in events][-3:] == ["healing", "healed", "dropped"]
+    assert listed(network) == before
+
+
 def test_foreign_chains_survive_and_are_not_taken_for_ours(bare: Node, network: Network) -> None:
     network.command("iptables", "-N", "theirs")
     network.command("iptables", "-A", "INPUT", "-p", "tcp", "--dport", "9", "-j", "theirs")

@@ -140,7 +140,7 @@ def test_partition(node: Node, killed: bool) -> None:  # noqa: FBT001
     was = tools.enabled()
     script = node.strike("partition.sh", hold="60", peers=peer.address, ports=str(peer.port))
     assert not tools.reaches()
-    assert "block drop quick" in tools.must(f"pfctl -q -a {ANCHOR} -s rules")
+    assert "block drop quick" in tools.must(f"pfctl -q -a {ANCHOR}_m1 -s rules")
     assert int(script.fields("struck")["packets"]) > 0
     if killed:
         tools.must(f"kill -KILL $(sed -n 's/^script_pid=//p' {node.rig_dir}/leases/m1)")
@@ -151,4 +151,4 @@ def test_partition(node: Node, killed: bool) -> None:  # noqa: FBT001
         assert script.end() == 0, script.said
     assert tools.reaches()
     assert tools.enabled() == was
-    assert tools.must(f"pfctl -q -a {ANCHOR} -s rules") == ""
+    assert tools.must(f"pfctl -q -a {ANCHOR}_m1 -s rules") == ""

@@ -195,6 +195,24 @@ def node_killed(kind: Kind) -> Condition:
     return carry_out
 
 
+def rules_flushed(kind: Kind) -> Condition:
+    """Somebody flushes the rules in mid-hold and leaves their table: what is said is not that it lasted."""
+
+    def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
+        def harm(struck: Struck) -> None:
+            del struck
+            tables = [line.split() for line in world.n1.command("nft", "list", "tables").splitlines()]
+            for words in tables:
+                if words[2].startswith("rig_"):
+                    world.n1.command("nft", "flush", *words)
+
+        what = f"{kind:18} holding  rules flushed"
+        outcome = run(world, nursery, what, folder, kind, "holding", harm, hold_s=4.0)
+        return _expecting(outcome, folder, {"ineffective"})
+
+    return carry_out
+
+
 def sshd_restarted(world: World, nursery: Nursery, folder: Path) -> Outcome:
     outcome = run(
         world, nursery, "sshd restarted", folder, "partition", "holding", lambda _: world.n1.restart_sshd(), hold_s=3.0
@@ -433,6 +451,7 @@ CONDITIONS: Final[dict[str, Condition]] = {
         f"{kind:18} healing  guard's heal killed": healer_killed(kind) for kind in ("freeze", "partition", "node-crash")
     },
     **{f"{kind:18} holding  node lost power": node_killed(kind) for kind in ("node-crash", "disk-fill", "net-loss")},
+    **{f"{kind:18} holding  rules flushed": rules_flushed(kind) for kind in ("partition", "net-loss")},
     "sshd restarted": sshd_restarted,
     "script stopped, controller killed": script_stopped,
     "a supervisor restarts exo at once": supervised,

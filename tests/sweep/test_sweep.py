@@ -11,7 +11,7 @@ import pytest
 from rig.config.plan import AT_ONCE, KINDS, Kind
 from tests.sweep.case import Case, all_cases, run_case
 from tests.sweep.disks import folder_full, folder_gone, power_cut, zone_changed
-from tests.sweep.hostile import Condition, controller_stopped, lock_stolen, node_killed
+from tests.sweep.hostile import Condition, controller_stopped, lock_stolen, node_killed, rules_flushed
 from tests.sweep.nursery import Nursery
 from tests.sweep.world import World
 
@@ -79,6 +79,11 @@ def test_what_happens_to_the_disk_of_the_leases(
 
 def test_a_session_in_another_zone_than_the_guard(world: World, nursery: Nursery, tmp_path: Path) -> None:
     assert zone_changed("freeze")(world, nursery, tmp_path / "case").residue == []
+
+
+def test_rules_that_are_flushed_in_the_hold(world: World, nursery: Nursery, tmp_path: Path) -> None:
+    outcome = rules_flushed("partition")(world, nursery, tmp_path / "case")
+    assert (outcome.healed_by, outcome.residue) == ("script", [])
 
 
 def test_residue_is_found(world: World, nursery: Nursery, tmp_path: Path) -> None:
