@@ -72,7 +72,7 @@ async def rehearse_control(
     inventory: Inventory, name: str, context: AimContext, journal: Recorder, identity: Identity, stop: asyncio.Event
 ) -> Rehearsed:
     """A freeze of `name` that cannot work. Wanted: ineffective. Raises NodeError when it cannot be prepared."""
-    async with _inert(inventory, name) as nodes:
+    async with _inert(inventory, name, context.nodes[name].lock) as nodes:
         planned = Planned(
             index=0, kind="freeze", aim=f"node {name}", hold_s=HOLD_MIN_S, gap_s=0.0, nodes=(name,), node=name
         )
@@ -82,14 +82,18 @@ async def rehearse_control(
 
 
 @asynccontextmanager
-async def _inert(inventory: Inventory, name: str) -> AsyncGenerator[Nodes]:
-    """The node with a `kill` that does nothing, first on the PATH of its scripts; gone afterwards."""
+async def _inert(inventory: Inventory, name: str, lock: str) -> AsyncGenerator[Nodes]:
+    """The node with a `kill` that does nothing, first on the PATH of its scripts; gone afterwards.
+
+    `lock`: the token of the lock that is held there.
+    """
     node = inventory.nodes[name]
     folder = f"{node.rig_dir}/inert"
     path = f"{folder}:{node.path or USUAL_PATH}"
     changed = inventory.model_copy(update={"nodes": {name: node.model_copy(update={"path": path})}})
     async with open_nodes(changed) as nodes:
         conn = nodes[name]
+        conn.lock = lock
         await conn.run(f"mkdir -p {q(folder)}")
         try:
             await conn.put(f"{folder}/kill", b"#!/bin/sh\nexit 0\n", 0o700)

@@ -100,5 +100,5 @@ def test_what_needed_a_log_that_was_not_read_is_unknown(verdict: Verdict) -> Non
     checks = {check.name: check for check in verdict.checks}
     needing = ("one-placement", "one-in-flight", "placement-rate", "new-master-grace")
     assert {checks[name].status for name in needing} == {"unknown"}
-    assert "the event log of exo2 was not read at 97.6 s, nor later" in checks["one-placement"].evidence
-    assert checks["backoff"].status == "not-exercised"
+    assert any(line.startswith("exo2 at 97.6 s: ") for line in checks["one-placement"].evidence)
+    assert checks["backoff"].status == "unknown"

@@ -204,7 +204,9 @@ async def test_open_loop_keeps_its_plan_while_the_server_stands_still(recorded: 
         await until(lambda: driver.in_flight == 60)  # a server that does not answer does not hold arrivals back
         go_on.set()
         await asyncio.wait_for(running, 5)
-    planned = [start.planned_t for start in starts(recorded)]
+    planned = sorted(
+        start.planned_t for start in starts(recorded)
+    )  # two that are due at once may be written either way
     assert [later - earlier for earlier, later in pairwise(planned)] == pytest.approx([0.01] * 59)
     assert all(0 <= start.t - start.planned_t < 0.5 for start in starts(recorded))
 

@@ -72,7 +72,7 @@ def test_a_ring_that_never_connects_is_not_recovered(tmp_path: Path) -> None:
 
 
 def test_a_runner_that_crashes_on_every_request_is_an_error_that_was_told(tmp_path: Path) -> None:
-    analysis = soak(tmp_path / "run", length_s=120.0, runner_crash_chance=0.5)
+    analysis = soak(tmp_path / "run", length_s=240.0, runner_crash_chance=0.5)
     ended = [one for one in records(tmp_path / "run") if isinstance(one, RequestEnded)]
     told = [one for one in ended if "Traceback (most recent call last)" in one.evidence]
     assert len(told) >= 5
