@@ -11,8 +11,9 @@ from rig.cli.instances import instances_now
 from rig.cli.reach import Reach
 from rig.cli.streams import console_on
 from rig.clock import RunClock
-from rig.config.plan import Plan
 from rig.errors import TargetError
+from rig.faults.plan.kind import RoleProcess
+from rig.faults.plan.plan import Plan
 from rig.injection.aim import AimContext
 from rig.injection.fault import Identity
 from rig.injection.lease import refuse_live
@@ -70,11 +71,13 @@ async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> 
                     for planned in one_of_each(plan, reach.inventory, models):
                         if interrupt.event.is_set():
                             return found
-                        if planned.kind == "runner-kill" and not models:
-                            found.append(Rehearsed(planned.kind, planned.aim, "skipped", _NO_RUNNER, as_wanted=False))
+                        if isinstance(planned.kind.aim, RoleProcess) and not models:
+                            found.append(
+                                Rehearsed(planned.kind.name, planned.aim, "skipped", _NO_RUNNER, as_wanted=False)
+                            )
                             continue
                         if not quiet:
-                            say(f"{planned.kind}, {planned.aim}")
+                            say(f"{planned.kind.name}, {planned.aim}")
                         found.append(await rehearse_fault(planned, context, journal, identity, interrupt.event))
                     name = next(name for name, node in reach.inventory.nodes.items() if node.faults)
                     found.append(

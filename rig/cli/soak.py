@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from rig.config.fields import duration_text
-from rig.config.read import load_all
 from rig.errors import EXIT_UNKNOWN, JournalError, RigError
+from rig.faults.plan.read import load_all
 from rig.journal.run import RUN_FILE, new_run_folder
 
 EMBEDDED: Final = "embedded"

@@ -13,11 +13,12 @@ from itertools import islice
 from typing import Final
 
 from rig.config.inventory import Inventory
-from rig.config.plan import AT_ONCE, Kind, Plan
 from rig.errors import NodeError
+from rig.faults.plan.plan import Plan
+from rig.faults.plan.registry import KINDS
 from rig.injection.aim import AimContext
 from rig.injection.fault import Fault, Identity, Recorder
-from rig.injection.schedule import Planned, draw
+from rig.injection.schedule import Planned, by_hand, draw
 from rig.journal.records import FaultState
 from rig.nodes.inspect import inspect
 from rig.nodes.scripts import q
@@ -40,16 +41,16 @@ class Rehearsed:
 
 def one_of_each(plan: Plan, inventory: Inventory, models: Sequence[str]) -> list[Planned]:
     """The first fault of each kind that the plan's own schedule would strike, held for a few seconds. Pure."""
-    found: dict[Kind, Planned] = {}
+    found: dict[str, Planned] = {}
     for planned in islice(draw(plan, inventory, models or ["any model"], plan.seed), _LOOK_AHEAD):
-        found.setdefault(planned.kind, planned)
+        found.setdefault(planned.kind.name, planned)
         if len(found) == len(plan.struck):
             break
     return [_shortened(found[kind]) for kind in plan.kinds if kind in found]
 
 
 def _shortened(planned: Planned) -> Planned:
-    hold_s = 0.0 if planned.kind in AT_ONCE else min(max(planned.hold_s, HOLD_MIN_S), HOLD_MAX_S)
+    hold_s = 0.0 if planned.kind.hold == "none" else min(max(planned.hold_s, HOLD_MIN_S), HOLD_MAX_S)
     return replace(planned, gap_s=0.0, hold_s=hold_s, more_follow=False)
 
 
@@ -60,7 +61,7 @@ async def rehearse_fault(
     await exo_runs(context.nodes)
     fault = Fault(planned, context, journal, identity)
     state = await fault.run(stop)
-    return Rehearsed(planned.kind, planned.aim, state, fault.reason, state == "healed")
+    return Rehearsed(planned.kind.name, planned.aim, state, fault.reason, state == "healed")
 
 
 async def rehearse_control(
@@ -68,9 +69,7 @@ async def rehearse_control(
 ) -> Rehearsed:
     """A freeze of `name` that cannot work. Wanted: ineffective. Raises NodeError when it cannot be prepared."""
     async with _inert(inventory, name) as nodes:
-        planned = Planned(
-            index=0, kind="freeze", aim=f"node {name}", hold_s=HOLD_MIN_S, gap_s=0.0, nodes=(name,), node=name
-        )
+        planned = by_hand(KINDS["freeze"], node=name, model=None, hold_s=HOLD_MIN_S, everyone=[name], index=0)
         fault = Fault(planned, replace(context, nodes=nodes), journal, identity)
         state = await fault.run(stop)
     return Rehearsed("control", f"a freeze of {name} without effect", state, fault.reason, state == "ineffective")

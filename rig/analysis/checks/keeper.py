@@ -31,7 +31,7 @@ def deployments_outlive_master(analysis: Analysis) -> Answer:
     if vanished:
         lines = [f"at {redeployed.t:.1f} s: {redeployed.model} had to be posted again" for redeployed in vanished]
         return Answer("fail", f"deployments vanished {len(vanished)} times", evidence(lines))
-    crashes = sum(fault.effective for fault in analysis.faults if fault.kind == "master-crash")
+    crashes = sum(fault.effective for fault in analysis.faults if fault.aim == "master")
     if not crashes:
         return Answer("not-exercised", "no master was killed")
     return Answer("pass", f"none vanished; masters killed: {crashes}")
