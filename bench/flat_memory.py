@@ -56,6 +56,9 @@ class Moving:
     def now(self) -> float:
         return self.t
 
+    def wall_drift(self) -> float:
+        return 0.0
+
 
 def repeated(tape: Sequence[AnyRecord], requests: int) -> Iterator[AnyRecord]:
     """The tape, again and again, until so many requests of the load have been started."""
@@ -74,7 +77,7 @@ def accelerated(requests: int, *, analysed: bool = False) -> list[dict[str, Any]
     clock, readings, process = Moving(), list[dict[str, Any]](), psutil.Process()
     with tempfile.TemporaryDirectory(prefix="rig-bench-") as folder:
         journal = Journal(Path(folder), clock)
-        tracker, tally = RecoveryTracker(settings_of(info), live=True), Tally()
+        tracker, tally = RecoveryTracker(settings_of(info), live=True), Tally(lambda _: False)
         successes = Successes(list(MODELS))
         for listener in (tracker.feed, tally.feed, successes.apply):
             journal.subscribe(listener)  # pyright: ignore[reportArgumentType] (what a listener returns is not looked at)
@@ -118,7 +121,7 @@ async def _really(url: str, requests: int) -> list[dict[str, Any]]:
     readings, process, next_reading = list[dict[str, Any]](), psutil.Process(), FIRST
     workload = Workload.model_validate({"name": "flat", "models": [{"model": "mock"}], "streamed_share": 1.0})
     with tempfile.TemporaryDirectory(prefix="rig-bench-") as folder:
-        journal, tally = Journal(Path(folder), RunClock()), Tally()
+        journal, tally = Journal(Path(folder), RunClock()), Tally(lambda _: False)
         journal.subscribe(tally.feed)
         driver = LoadDriver(workload, {"server": url}, journal, seed=1, requests=requests)
         settle_collector()

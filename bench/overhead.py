@@ -158,7 +158,7 @@ async def _measure(inventory: Inventory, folder: Path, seconds: float) -> list[d
         running = [asyncio.create_task(observer.run(stop)), asyncio.create_task(prober.run(stop))]
         await asyncio.sleep(2.0)
         await stretch("calm")
-        prober.fast = observer.sparing = True
+        prober.fast, observer.attention = True, "sparing"
         await asyncio.sleep(3.0)
         await stretch("a fault in force")
         first = next(iter(mains))

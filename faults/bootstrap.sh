@@ -23,7 +23,7 @@ case $exo_command in *[!A-Za-z0-9._/\ =:,@-]*) usage 'exo_command: words of lett
 for word in $allow; do
 	case $word in cut | shape | link | reboot) ;; *) usage 'allow: cut, shape, link or reboot' ;; esac
 done
-for tool in cksum sed; do command -v "$tool" >/dev/null 2>&1 || usage "$tool not found"; done
+for tool in cksum sed perl; do command -v "$tool" >/dev/null 2>&1 || usage "$tool not found"; done
 
 manifest=$prefix/etc/rig/manifest
 work=$(mktemp -d "${TMPDIR:-/tmp}/rig-bootstrap.XXXXXX") || exit 12
@@ -54,7 +54,7 @@ record() {
 
 # ---- one thing each: planned, installed
 
-# folder PATH MODE OWNER [data]: with `data`, removed with what the rig put there later.
+# folder PATH MODE OWNER [SORT]: what the manifest calls it.
 folder() {
 	[ -d "$prefix$1" ] && [ ! -L "$prefix$1" ] && return 0
 	[ ! -e "$prefix$1" ] && [ ! -L "$prefix$1" ] || refuse "$1 is there and is no folder"
@@ -80,8 +80,72 @@ parents() {
 	folder "${1%/*}" 755 0
 }
 
+# own_folder PATH: the user's. Root makes nothing in a folder that others can change: a link put there at the right moment would lead it
+# elsewhere. There the user makes it, with his own rights.
+own_folder() {
+	existing_above "$1"
+	if roots_alone "$R"; then
+		parents "$1"
+		folder "$1" 700 "$user" data-folder
+	else
+		users_folder "$1" data-folder
+	fi
+}
+
+users_folder() { # PATH SORT
+	[ ! -d "$prefix$1" ] || return 0
+	users_folder "${1%/*}" users-parent
+	if [ "$step" = install ]; then
+		record "$2" - "$1"
+		as_user mkdir -m 700 "$prefix$1" || refuse "$1 cannot be made by $user"
+		printf 'made the folder %s\n' "$1"
+	else
+		printf 'make the folder %s (700, %s), as that user\n' "$1" "$user"
+	fi
+}
+
+# existing_above PATH -> R: the nearest folder above it that is there, with the prefix
+existing_above() {
+	R=$prefix${1%/*}
+	until [ -d "${R:-/}" ]; do R=${R%/*}; done
+}
+
+# roots_alone FOLDER: nobody but root can change what this path leads to: each part of it, and of where it leads by links, is root's, and
+# no other may write there, but for folders in which nobody can take away what is another's (/tmp).
+roots_alone() {
+	parts_are_roots "$1" && parts_are_roots "$(cd -P "${1:-/}" && pwd -P)"
+}
+
+parts_are_roots() {
+	parts=${1%/}/ part=
+	while [ -n "$parts" ]; do
+		part=$part/${parts%%/*} parts=${parts#*/}
+		# shellcheck disable=SC2012 # mode and owner
+		case $(ls -ldn "${part%/}/." 2>/dev/null | awk '{ print substr($1, 1, 10), $3 }') in
+		d????-??-?' 0' | d????????[tT]' 0') ;;
+		*) return 1 ;;
+		esac
+		# shellcheck disable=SC2012
+		case $(ls -ldn "${part%/}" 2>/dev/null | awk '{ print $3 }') in '' | 0) ;; *) return 1 ;; esac
+		part=${part%/}
+	done
+}
+
+# as_user COMMAND…: with the rights of the user alone.
+as_user() {
+	[ "$user" != root ] || { "$@" && return 0 || return 1; }
+	# shellcheck disable=SC2016 # perl
+	perl -MPOSIX -e '
+		my (undef, undef, $uid, $gid) = getpwnam shift or exit 1;
+		$) = "$gid $gid"; POSIX::setgid($gid); POSIX::setuid($uid);
+		$< == $uid && $> == $uid && $uid or exit 1;
+		chdir "/"; exec { $ARGV[0] } @ARGV; exit 127' "$user" "$@"
+}
+
 # plain PATH MODE OWNER [data]: a file with the content of $work/content. `data` may change later.
 plain() {
+	existing_above "$1"
+	roots_alone "$R" || refuse "others than root can change ${R#"$prefix"} or a folder above it, where ${1##*/} would go"
 	sum_of "$work/content" && wanted=$R
 	parents "$1"
 	if [ -e "$prefix$1" ] || [ -L "$prefix$1" ]; then
@@ -129,18 +193,17 @@ service() {
 everything() {
 	changed='' planned=''
 	folder /etc/rig 755 0
-	parents "$rig_dir"
-	folder "$rig_dir" 700 "$user" data-folder
+	own_folder "$rig_dir"
 	if [ "$user" != root ]; then
 		sudoers_text >"$work/content"
 		command -v visudo >/dev/null 2>&1 || refuse 'visudo not found: the sudoers file could not be checked'
 		checked=$(visudo -c -q -f "$work/content" 2>&1) || refuse "visudo: $checked"
 		plain /etc/sudoers.d/rig 440 0
 	fi
-	[ "$os" != Darwin ] || { : >"$work/content" && plain /etc/rig/partition.conf 600 "$user" data; }
 	for script in $guard_scripts; do
 		cat "$here/$script" >"$work/content"
-		plain "$libexec/$script" 644 0
+		case $script in root.sh) mode=755 ;; *) mode=644 ;; esac
+		plain "$libexec/$script" "$mode" 0
 	done
 	if [ "$os" = Darwin ]; then
 		guard_plist >"$work/content"
@@ -197,12 +260,20 @@ remove() {
 		sum_of "$prefix$path" 2>/dev/null && [ "$R" = "$last" ] || refuse "$path was changed since rig bootstrap made it"
 	done <"$manifest"
 	unload
-	rm -f "$prefix$rig_dir/guard"
+	[ ! -d "$prefix$rig_dir" ] || as_user rm -f "$prefix$rig_dir/guard" || :
 	sed -n '1!G;h;$p' "$manifest" >"$work/backwards"
 	while read -r sort _ path; do
 		case $sort in
 		file | data) [ ! -e "$prefix$path" ] || { rm -f "$prefix$path" && printf 'removed %s\n' "$path"; } ;;
-		data-folder) [ ! -d "$prefix$path" ] || { rm -rf "${prefix:?}$path" && printf 'removed %s\n' "$path"; } ;;
+		users-parent) ! as_user rmdir "$prefix$path" 2>/dev/null || printf 'removed %s\n' "$path" ;;
+		data-folder)
+			# What the user owns is taken away with his rights; what he may not take away himself is empty by then.
+			[ -d "$prefix$path" ] || continue
+			as_user rm -rf "$prefix$path" 2>/dev/null || :
+			existing_above "$path"
+			[ ! -d "$prefix$path" ] || ! roots_alone "$R" || rmdir "$prefix$path"
+			[ -d "$prefix$path" ] || printf 'removed %s\n' "$path"
+			;;
 		folder)
 			[ "$path" != /etc/rig ] || rm -f "$manifest"
 			[ ! -d "$prefix$path" ] || { rmdir "$prefix$path" 2>/dev/null && printf 'removed %s\n' "$path"; } ||

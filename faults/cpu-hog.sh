@@ -1,13 +1,13 @@
 #!/bin/sh
 # Keep the processors busy for `hold` seconds with `load` endless loops (default: one per processor) at normal priority.
-# Keys: id run owner rig_dir hold [load at also]. The loops end by themselves a little after the hold, whatever happens to this script.
+# Keys: id run owner rig_dir hold [load at also lock]. The loops end by themselves a little after the hold, whatever happens to this script.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
 . "$here/lib.sh"
 # shellcheck source=faults/undo.sh
 . "$here/undo.sh"
 
-parse_args 'id run owner rig_dir hold at also home pidfile match sudo load' "$@"
+parse_args 'id run owner lock rig_dir hold at also home pidfile match sudo load' "$@"
 require_fault
 kind=cpu-hog
 numbers_or_usage load "$load"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Crash exo: SIGKILL to its main process and all its descendants, nothing for `hold` seconds, then start it again.
 # The tree is stopped first, so that nothing is born or reaped between the snapshot and the kill.
-# Keys: id run owner rig_dir hold home pidfile match start [hold_cmd release_cmd at also].
+# Keys: id run owner rig_dir hold home pidfile match start [hold_cmd release_cmd at also lock].
 # `hold_cmd` tells a supervisor to wait, right after the kill; `release_cmd` undoes that. docs/node-scripts.md has the rest.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
@@ -11,7 +11,7 @@ case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/stop.sh
 . "$here/stop.sh"
 
-parse_args 'id run owner rig_dir hold at also home pidfile match sudo start hold_cmd release_cmd' "$@"
+parse_args 'id run owner lock rig_dir hold at also home pidfile match sudo start hold_cmd release_cmd' "$@"
 require_fault
 require_target
 kind=crash

@@ -1,13 +1,13 @@
 #!/bin/sh
 # Fill the disk of exo's home until `leave` bytes are free (at most `most` bytes are written), for `hold` seconds.
-# Keys: id run owner rig_dir hold home leave [most at also]. What is written is one file, HOME/.rig-fill-ID.
+# Keys: id run owner rig_dir hold home leave [most at also lock]. What is written is one file, HOME/.rig-fill-ID.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
 . "$here/lib.sh"
 # shellcheck source=faults/undo.sh
 . "$here/undo.sh"
 
-parse_args 'id run owner rig_dir hold at also home pidfile match sudo leave most' "$@"
+parse_args 'id run owner lock rig_dir hold at also home pidfile match sudo leave most' "$@"
 require_fault
 kind=disk-fill
 check_path home "$home"

@@ -29,16 +29,16 @@ say_user() {
 }
 
 say_filter() {
+	looked=$(rooted rules look) || {
+		case $filter_kind in pf) say pf_error "$looked" ;; *) say nft_error "$looked" ;; esac
+		looked=
+	}
+	for line in $looked; do
+		case $line in referenced=*) say pf_anchor "${line#*=}" ;; enabled=*) say pf_enabled "${line#*=}" ;; esac
+	done
 	case $filter_kind in
-	pf)
-		main_rules=$(filter pfctl -s rules) || { say pf_error "$main_rules" && return 0; }
-		case "$nl$main_rules" in *"$nl"'anchor "com.apple/*"'*) say pf_anchor 1 ;; *) say pf_anchor 0 ;; esac
-		case $(filter pfctl -s info) in *'Status: Enabled'*) say pf_enabled 1 ;; *) say pf_enabled 0 ;; esac
-		command -v dnctl >/dev/null 2>&1 && say shaping dnctl
-		;;
+	pf) command -v dnctl >/dev/null 2>&1 && say shaping dnctl ;;
 	nft | iptables)
-		if [ "$filter_kind" = nft ]; then set -- nft list tables; else set -- iptables -w -S; fi
-		R=$(filter "$@") || say nft_error "$R"
 		[ "$filter_kind" = nft ] && shaping=nft || shaping=
 		if modinfo sch_netem >/dev/null 2>&1 || [ -d /sys/module/sch_netem ]; then shaping="netem $shaping"; fi
 		say shaping "$shaping"
@@ -94,7 +94,7 @@ say_guard() {
 	scripts=$(sed -n 's/^scripts=//p' "$rig_dir/guard" 2>/dev/null)
 	[ -n "$scripts" ] || return 0
 	same=1
-	for script in lib.sh undo.sh filter.sh machine.sh shape-filter.sh heal.sh; do cmp -s "$here/$script" "$scripts/$script" || same=0; done
+	for script in $guard_scripts; do cmp -s "$here/$script" "$scripts/$script" || same=0; done
 	say guard_current "$same"
 }
 

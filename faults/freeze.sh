@@ -1,6 +1,6 @@
 #!/bin/sh
 # Freeze exo: SIGSTOP to its main process and all its descendants, for `hold` seconds, then SIGCONT.
-# Keys: id run owner rig_dir hold home pidfile match [at also]. Events, lease and exit status: docs/node-scripts.md.
+# Keys: id run owner rig_dir hold home pidfile match [at also lock]. Events, lease and exit status: docs/node-scripts.md.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
 . "$here/lib.sh"
@@ -9,7 +9,7 @@ case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/stop.sh
 . "$here/stop.sh"
 
-parse_args 'id run owner rig_dir hold at also home pidfile match sudo' "$@"
+parse_args 'id run owner lock rig_dir hold at also home pidfile match sudo' "$@"
 require_fault
 require_target
 kind=freeze
@@ -35,7 +35,6 @@ if stop_tree; then
 	note main "$main"
 	struck "$struck_ms"
 	hold_from "$struck_ms" sample
-	sample
 	if [ -n "$escaped" ]; then
 		from_ms "$escaped_ms" && note escaped_t "$R"
 		ineffective "no longer stopped during the hold: $escaped"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Stop exo as its operator would, by the command `stop` or else by SIGTERM to its main process; start it again after `hold` seconds.
-# Keys: id run owner rig_dir hold home pidfile match start [stop hold_cmd release_cmd at also].
+# Keys: id run owner rig_dir hold home pidfile match start [stop hold_cmd release_cmd at also lock].
 # What does not end within 30 s is left alone and running: the fault is then ineffective, and says what is still there.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
@@ -10,7 +10,7 @@ case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/stop.sh
 . "$here/stop.sh"
 
-parse_args 'id run owner rig_dir hold at also home pidfile match sudo start stop hold_cmd release_cmd' "$@"
+parse_args 'id run owner lock rig_dir hold at also home pidfile match sudo start stop hold_cmd release_cmd' "$@"
 require_fault
 require_target
 kind=crash # its undo is that of a crash: exo runs again

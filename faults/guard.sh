@@ -15,7 +15,7 @@ case $once in '' | 0 | 1) ;; *) usage 'once: 0 or 1' ;; esac
 
 # guard_look: a shell of its own, for it must outlive whatever a lease may make of one. Bounded, so that one lease cannot keep it for ever.
 guard_look() {
-	[ -n "$(ls "$rig_dir/leases" 2>/dev/null)" ] || return 0
+	[ -n "$(ls -A "$rig_dir/leases" 2>/dev/null)" ] || return 0
 	bounded 120 sh "$here/heal.sh" "rig_dir=$rig_dir" what=expired </dev/null >/dev/null 2>&1
 }
 

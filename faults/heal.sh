@@ -20,8 +20,7 @@ is_due() {
 	to_ms "$deadline"
 	[ "$now_ms" -gt "$R" ] || return 1
 	# A script at work is on its way by itself: a step in hand (a process that takes long to die) may last a little beyond its time.
-	case $patience in '' | *[!0-9]* | ?????*) patience=15 ;; esac
-	[ "$now_ms" -le $((R + patience * 1000)) ] && script_alive && [ "$P_state" != T ] && return 1
+	[ "$now_ms" -le $((R + ${patience:-15} * 1000)) ] && script_alive && [ "$P_state" != T ] && return 1
 	return 0
 }
 
@@ -71,12 +70,13 @@ heal_one() {
 		lease_read "$1" || { lease_unclaim && return 12; }
 	fi
 	by=heal
-	undo_lease "$1"
+	undo_lease
 }
 
 # healed_by WHO: the lease is gone meanwhile.
 healed_by() {
 	scraps_drop
+	claims_drop
 	log_file='' by=$1
 	say healed "$id" ''
 	return 0
@@ -106,10 +106,10 @@ undo_lease() {
 	note by heal
 	if undo; then
 		emit healed "$undone_ms"
-		rm -f "$1"
-		scraps_drop
-		say dropped "$id" ''
-		return 0
+		lease_end && say dropped "$id" '' && return 0
+		note id "$id"
+		note by heal
+		note reason "$R"
 	fi
 	emit unhealed
 	lease_unclaim
@@ -127,11 +127,11 @@ say() {
 [ -e "$rig_dir" ] || exit 0
 rig_dir_safe || { say unhealed "$wanted" "$R" && exit 12; }
 lease_files
-worst=0
-while IFS= read -r file; do
-	[ -n "$file" ] || continue
+worst=0 IFS=$nl # no here-document: the sh of macOS writes one to a file, and a full disk may be what is to be healed
+for file in $R; do
+	IFS=" $tab$nl"
 	(heal_one "$file") || worst=12
-done <<-END
-	$R
-END
+done
+IFS=" $tab$nl"
+scraps_sweep
 exit "$worst"

@@ -41,10 +41,11 @@ usage() {
 	exit 2
 }
 
-# Every key a script may be given and every key a lease may hold, and nothing else. Fails on an unknown one.
+# Every key a script may be given and every key a lease may hold (pf_loading, pf_token, had, qdisc and pipe are of leases of earlier versions),
+# and nothing else. Fails on an unknown one.
 assign() {
 	case $1 in
-	id) id=$2 ;; run) run=$2 ;; owner) owner=$2 ;; rig_dir) rig_dir=$2 ;; kind) kind=$2 ;;
+	id) id=$2 ;; run) run=$2 ;; owner) owner=$2 ;; lock) lock=$2 ;; rig_dir) rig_dir=$2 ;; kind) kind=$2 ;;
 	hold) hold=$2 ;; at) at=$2 ;; also) also=$2 ;; sudo) sudo=$2 ;; what) what=$2 ;;
 	home) home=$2 ;; pidfile) pidfile=$2 ;; match) match=$2 ;; log) log=$2 ;;
 	start) start=$2 ;; hold_cmd) hold_cmd=$2 ;; release_cmd) release_cmd=$2 ;;
@@ -56,16 +57,16 @@ assign() {
 	stop) stop=$2 ;; leave) leave=$2 ;; most) most=$2 ;; load) load=$2 ;; hogs) hogs=$2 ;; filled) filled=$2 ;;
 	interface) interface=$2 ;; had) had=$2 ;; effect) effect=$2 ;; amount) amount=$2 ;; qdisc) qdisc=$2 ;; pipe) pipe=$2 ;;
 	patience) patience=$2 ;; every) every=$2 ;; once) once=$2 ;; step) step=$2 ;; user) user=$2 ;; allow) allow=$2 ;; prefix) prefix=$2 ;;
-	exo_command) exo_command=$2 ;; exo_home) exo_home=$2 ;; evaluate) evaluate=$2 ;;
+	exo_command) exo_command=$2 ;; exo_home) exo_home=$2 ;; evaluate) evaluate=$2 ;; offset) offset=$2 ;;
 	*) return 1 ;;
 	esac
 }
 
 forget() {
-	for key in id run owner kind hold at also sudo what home pidfile match log start hold_cmd release_cmd port others \
+	for key in id run owner lock kind hold at also sudo what home pidfile match log start hold_cmd release_cmd port others \
 		pids main peers direction ports clients api_port version boot_id started deadline phase script_pid script_start \
 		script table pf_loading pf_token probes end stop leave most load hogs filled interface had effect amount qdisc pipe \
-		patience every once step user allow prefix exo_command exo_home evaluate; do
+		patience every once step user allow prefix exo_command exo_home evaluate offset; do
 		assign "$key" ''
 	done
 }
@@ -76,6 +77,11 @@ forget
 parse_args() {
 	allowed=" $1 " given=' '
 	shift
+	if [ "${1-}" = - ]; then # what other users of this machine must not find among the arguments: on stdin, a line each, then a dot
+		shift
+		while IFS= read -r arg && [ "$arg" != . ]; do set -- "$@" "$arg"; done
+		[ "${arg-}" = . ] || usage 'stdin ended early'
+	fi
 	for arg; do
 		case $arg in *=*) ;; *) usage "not key=value: $arg" ;; esac
 		key=${arg%%=*} value=${arg#*=}
@@ -241,17 +247,29 @@ skip() {
 
 # ---- processes
 
-# proc_fetch PID…: where looking is expensive, look once for all of them. proc_read then answers from that.
+# ps in UTC, whatever the zone of the session, the guard or the machine: `lstart` is local time without its zone, and who a process is
+# must not depend on who looks. `awk_start` is a function of awk: the five words of it as one, with the zone.
+ps() {
+	TZ=UTC0 command ps "$@"
+}
+# shellcheck disable=SC2016 # awk
+awk_start='function start_word(at) { return $at "_" $(at + 1) "_" $(at + 2) "_" $(at + 3) "_" $(at + 4) "_UTC" } '
+
+# proc_fetch PID…: where looking is expensive, look once for all of them. proc_read then answers from that. One word that is no pid
+# would cost the answer for all.
 proc_fetch() {
 	[ "$os" = Linux ] && return 0
 	list=
-	for item; do list="$list${list:+,}${item%%:*}"; done
+	for item; do
+		case ${item%%:*} in '' | *[!0-9]*) ;; *) list="$list${list:+,}${item%%:*}" ;; esac
+	done
 	fetched=$nl$(ps -o pid= -o state= -o ppid= -o lstart= -p "${list:-0}" 2>/dev/null |
-		awk '{ print $1, $2, $3, $4 "_" $5 "_" $6 "_" $7 "_" $8 }')$nl
+		awk "$awk_start"'{ print $1, $2, $3, start_word(4) }')$nl
 }
 
 # proc_read PID -> P_state (one letter), P_ppid, P_start; fails when there is no such process.
 proc_read() {
+	case $1 in '' | *[!0-9]*) return 1 ;; esac
 	if [ "$os" = Linux ]; then
 		{ read -r P_line <"/proc/$1/stat"; } 2>/dev/null || return 1
 		# shellcheck disable=SC2086 # fields; the command before the last parenthesis may contain anything
@@ -263,6 +281,38 @@ proc_read() {
 		set -- ${P_line%%"$nl"*}
 		P_state=${1%"${1#?}"} P_ppid=$2 P_start=$3
 	fi
+}
+
+# own_item -> R: this very shell, which in a shell of its own is not the process `$$`.
+own_item() {
+	R=$(exec sh -c 'echo "$PPID"')
+	proc_fetch "$R"
+	proc_read "$R" || return 1
+	R=$R:$P_start
+}
+
+# in_utc ITEM… -> R: the same processes with their starts in UTC. Earlier versions wrote local time without its zone. It is some
+# whole number of quarter hours from UTC; of a process that is there, and whose start fits so, the start is known.
+in_utc() {
+	in_utc_items=
+	for item; do
+		case $os.$item in
+		Linux.* | *_UTC) ;;
+		*)
+			proc_fetch "$item"
+			! proc_read "${item%%:*}" || ! quarter_hours_apart "$P_start" "${item#*:}_UTC" || item=${item%%:*}:$P_start
+			;;
+		esac
+		in_utc_items="$in_utc_items${in_utc_items:+ }$item"
+	done
+	R=$in_utc_items
+}
+
+# quarter_hours_apart START START: by at most the 14 hours that zones are from UTC.
+quarter_hours_apart() {
+	# shellcheck disable=SC2016 # perl
+	perl -MTime::Piece -e 'my ($s, $t) = map { Time::Piece->strptime($_, "%a_%b_%e_%H:%M:%S_%Y_UTC")->epoch } @ARGV;
+		exit(($s - $t) % 900 != 0 || abs($s - $t) > 50400)' "$1" "$2" 2>/dev/null
 }
 
 # look ITEM…: sorts them into is_stopped, is_gone (no such pid with that start, or defunct) and is_running.
@@ -315,8 +365,8 @@ main_find() {
 
 # ps_table: every process as `pid ppid state lstart command`, lstart as one word.
 ps_table() {
-	ps -axww -o pid= -o ppid= -o state= -o lstart= -o command= | awk '{
-		head = $1 " " $2 " " substr($3, 1, 1) " " $4 "_" $5 "_" $6 "_" $7 "_" $8
+	ps -axww -o pid= -o ppid= -o state= -o lstart= -o command= | awk "$awk_start"'{
+		head = $1 " " $2 " " substr($3, 1, 1) " " start_word(4)
 		for (i = 1; i <= 8; i++) sub(/^ *[^ ]+/, "")
 		sub(/^ /, "")
 		print head " " $0
@@ -368,6 +418,8 @@ orphans_find() {
 	while IFS='|' read -r pid begun of command; do
 		[ "$pid:$begun" != "$of" ] || continue
 		case $pid in '' | *[!0-9]* | 0* | 1) continue ;; esac
+		in_utc "$of" && of=$R
+		in_utc "$pid:$begun" && begun=${R#*:}
 		if [ $# -gt 0 ]; then
 			[ "$of" = "$1" ] || continue
 			case " $tree " in *" $pid:$begun "*) continue ;; esac
@@ -395,6 +447,7 @@ tree_record() {
 	if [ -f "$rig_dir/tree" ]; then
 		orphans_find
 		while IFS='|' read -r pid begun of command; do
+			in_utc "$pid:$begun" && begun=${R#*:}
 			case "$nl$orphans" in *"$nl$pid|"*"|$begun|"*) record="$record$pid|$begun|$of|$command$nl" ;; esac
 		done <"$rig_dir/tree"
 	fi
@@ -414,21 +467,31 @@ bounded() {
 	fi
 }
 
-# run_command COMMAND: start a command of the inventory in the background, with default signals (a shell starts background jobs with
-# SIGINT ignored, and exo would inherit that), away from our streams. command_done: has it ended? R: its status, or that it has not.
-# command_forget: nobody will ask any more.
+# What a shell is given to carry out RIG_COMMAND: the command itself would be among its arguments, for every user of the machine to read.
+# shellcheck disable=SC2016 # for that shell
+carry_out='command=$RIG_COMMAND; unset RIG_COMMAND; eval "$command"'
+
+# run_command COMMAND [RECORD]: start a command of the inventory in the background, with default signals (a shell starts background
+# jobs with SIGINT ignored, and exo would inherit that), away from our streams. RECORD is called in that background shell, before the
+# command without an argument and after it with its status. command_done: has it ended? R: its status, or that it has not; where the
+# folder cannot be written that is never known, and the command is given all the same. (`true`, for a redirection that fails ends a
+# POSIX shell where the command is a special builtin like `:`.) command_forget: nobody will ask any more.
 run_command() {
 	status_file=$rig_dir/.status.$id.$$
-	: >"$status_file"
+	true 2>/dev/null >"$status_file"
 	(
+		[ $# -lt 2 ] || "$2"
+		RIG_COMMAND=$1
+		export RIG_COMMAND
 		if [ -n "$have_perl" ]; then
 			# shellcheck disable=SC2016 # perl
-			perl -e '$SIG{$_} = "DEFAULT" for qw(INT QUIT HUP TERM PIPE); exec "/bin/sh", "-c", $ARGV[0]' "$1"
+			perl -e '$SIG{$_} = "DEFAULT" for qw(INT QUIT HUP TERM PIPE); exec "/bin/sh", "-c", $ARGV[0]' "$carry_out"
 		else
-			sh -c "$1"
+			sh -c "$carry_out"
 		fi
-		R=$?
-		[ ! -f "$status_file" ] || printf '%s\n' "$R" >"$status_file"
+		command_status=$?
+		[ ! -f "$status_file" ] || printf '%s\n' "$command_status" >"$status_file"
+		[ $# -lt 2 ] || "$2" "$command_status"
 	) </dev/null >/dev/null 2>&1 &
 }
 
@@ -444,6 +507,42 @@ command_forget() {
 	rm -f "$status_file"
 }
 
+# ---- the lock that keeps two rigs apart
+
+# lock_allows: whether a fault may strike here now: RIG_DIR/lock still has the token that the controller came with (`lock`), and has not
+# run out; for a script that is run without a token, that nobody holds the node. Fails with R: why not.
+lock_allows() {
+	lock_token='' lock_owner='' lock_run='' lock_boot='' lock_until='' lock_line=''
+	if [ -e "$rig_dir/lock" ]; then
+		while IFS= read -r lock_line; do
+			case $lock_line in
+			token=*) lock_token=${lock_line#*=} ;; boot_id=*) lock_boot=${lock_line#*=} ;; deadline=*) lock_until=${lock_line#*=} ;;
+			owner=*) lock_owner=${lock_line#*=} ;; run=*) lock_run=${lock_line#*=} ;;
+			esac
+		done 2>/dev/null <"$rig_dir/lock"
+		case $lock_until in
+		'' | *[!0-9.]* | *.*.* | .* | *. | ????????????????*) lock_live=1 ;; # what cannot be read binds
+		*)
+			to_ms "$lock_until" && lock_until_ms=$R lock_live=
+			now
+			[ "$R" -ge "$lock_until_ms" ] || [ "$lock_boot" != "$boot_id" ] || lock_live=1
+			;;
+		esac
+	else
+		lock_live=
+	fi
+	R="this node is locked by ${lock_owner:-somebody} for run ${lock_run:-?}"
+	if [ -z "$lock" ]; then
+		[ -z "$lock_live" ]
+	elif [ "$lock_token" != "$lock" ]; then
+		[ -n "$lock_live" ] || R='the lock of this run is gone'
+		return 1
+	else
+		R='the lock of this run has run out'
+		[ -n "$lock_live" ]
+	fi
+}
+
 # ---- leases
 
 # An emulated machine shares its kernel with others and says by itself when it booted.
@@ -455,6 +554,12 @@ boot_id_now() {
 	else
 		R=$(sysctl -n kern.bootsessionuuid 2>/dev/null)
 	fi
+}
+
+# same_boot: the lease is of this boot. One that cannot be told counts as this one: its processes are looked at then, not forgotten.
+same_boot() {
+	boot_id_now
+	[ -z "$R" ] || [ "$boot_id" = "$R" ]
 }
 
 # rig_dir_safe: ours, a real folder, nobody else can write to it. What a lease says is acted upon, commands included. R: why not.
@@ -475,39 +580,131 @@ lease_renew() {
 }
 lease_says=
 
-# lease_write: all of it under a temporary name, then renamed; what is read is whole (`end`) or the one before.
+# lease_write: all of it under a temporary name, on the disk, then renamed; what is read is whole (`end`) or the one before, after a
+# power cut too.
 lease_write() {
 	lease_new=$rig_dir/leases/.$id.$$
 	printf '%s\n' version=1 "id=$id" "run=$run" "owner=$owner" "kind=$kind" "boot_id=$boot_id" "started=$started" \
 		"deadline=$deadline" "script_pid=$script_pid" "script_start=$script_start" "script=$script" "phase=$phase" \
 		"pids=$pids" "main=$main" "home=$home" "pidfile=$pidfile" "match=$match" "start=$start" "hold_cmd=$hold_cmd" \
-		"release_cmd=$release_cmd" "sudo=$sudo" "table=$table" "pf_loading=$pf_loading" "pf_token=$pf_token" \
-		"probes=$probes" "hogs=$hogs" "filled=$filled" "interface=$interface" "had=$had" "qdisc=$qdisc" "pipe=$pipe" \
-		"patience=$patience" end=1 2>/dev/null >"$lease_new" && mv -f "$lease_new" "$rig_dir/leases/$id" 2>/dev/null && lease_says="$phase $pids" && return 0
+		"release_cmd=$release_cmd" "sudo=$sudo" "table=$table" \
+		"probes=$probes" "hogs=$hogs" "filled=$filled" "interface=$interface" \
+		"patience=$patience" end=1 2>/dev/null >"$lease_new" && on_disk "$lease_new" &&
+		mv -f "$lease_new" "$rig_dir/leases/$id" 2>/dev/null && lease_says="$phase $pids" && return 0
 	rm -f "$lease_new" 2>/dev/null
 	return 1
 }
 
+# on_disk PATH…: files and folders are written through to the disk. At most 5 s; fails when they are not. macOS has no command for one
+# file, and its fsync stops short of the disk: F_FULLFSYNC (51) does not.
+on_disk() {
+	if [ "$os" = Linux ]; then
+		bounded 5 sync "$@" </dev/null >/dev/null 2>&1
+	else
+		# shellcheck disable=SC2016 # perl
+		bounded 5 perl -MIO::Handle -e 'for (@ARGV) { open my $file, "<", $_ or exit 1; fcntl($file, 51, 0) || $file->sync or exit 1 }' \
+			"$@" </dev/null >/dev/null 2>&1
+	fi
+}
+
+# lease_begin: the first writing, with the folders in which it stands.
+lease_begin() {
+	lease_write || return 1
+	set -- "$rig_dir/leases" "$rig_dir"
+	[ ! -r "$rig_dir/.." ] || set -- "$@" "$rig_dir/.."
+	on_disk "$@"
+}
+
 # lease_read FILE: sets the variables of a lease; fails on one that is not whole, not named like its id, or holds an unknown key.
+# lease_bad: what else in it cannot be understood. The rest of it is undone, and the lease stays.
 lease_read() {
 	forget
+	lease_bad=
 	while IFS= read -r line; do
 		assign "${line%%=*}" "${line#*=}" || return 1
 	done <"$1"
-	case $deadline in '' | *[!0-9.]* | *.*.*) return 1 ;; esac
-	[ "$version" = 1 ] && [ "$end" = 1 ] && [ "$id" = "${1##*/}" ]
+	case $deadline in '' | *[!0-9.]* | *.*.* | .* | *. | ????????????????*) return 1 ;; esac
+	[ "$version" = 1 ] && [ "$end" = 1 ] && [ "$id" = "${1##*/}" ] && [ -n "$boot_id" ] || return 1
+	# shellcheck disable=SC2086 # lists of items
+	{
+		items_read pids $pids && pids=$R
+		items_read main $main && main=$R
+		items_read hogs $hogs && hogs=$R
+		[ -z "$script_pid$script_start" ] || { items_read script "$script_pid:$script_start" && script_start=${R#*:}; }
+	}
+	case $patience in 0?* | *[!0-9]* | ?????*) lease_bad="$lease_bad patience=$patience" patience='' ;; esac
+}
+lease_bad=
+
+# items_read KEY WORD… -> R: those that are items, with their starts in UTC.
+items_read() {
+	items_key=$1 items=
+	shift
+	for item; do
+		item_pid=${item%%:*} item_start=${item#*:}
+		case $item_pid in '' | *[!0-9]* | ??????????*) item_start= ;; "$item") item_start= ;; esac
+		case $item_start in '' | *[!A-Za-z0-9_:]*) lease_bad="$lease_bad $items_key=$item" ;; *) items="$items${items:+ }$item" ;; esac
+	done
+	# shellcheck disable=SC2086
+	in_utc $items
 }
 
+# lease_drop: of a fault that did nothing.
 lease_drop() {
 	[ "$phase" = '' ] || rm -f "$rig_dir/leases/$id"
 }
 
-# scraps_drop: what a script that was killed left of its own beside its lease, by the id in the names.
+# lease_end: of a fault that is undone: what a script that was killed left beside its lease, the lease, and last the claims. Fails, with
+# R, where the lease cannot be removed.
+lease_end() {
+	scraps_drop
+	rm -f "$rig_dir/leases/$id" 2>/dev/null
+	R="undone, but the lease cannot be removed from $rig_dir/leases"
+	[ ! -e "$rig_dir/leases/$id" ] || return 1
+	claims_drop
+}
+
+# scraps_drop, claims_drop: by the id in the names.
 scraps_drop() {
 	case $id in '' | *[!A-Za-z0-9._-]*) return 0 ;; esac
 	set +f
-	rm -f "$rig_dir"/.status."$id".* "$rig_dir/.go.$id" "$rig_dir"/leases/."$id".* "$rig_dir/filter-$id.nft"
+	rm -f "$rig_dir"/.status."$id".* "$rig_dir/.go.$id" "$rig_dir/leases/.$id.start" "$rig_dir/filter-$id.nft" 2>/dev/null
 	set -f
+}
+claims_drop() {
+	case $id in '' | *[!A-Za-z0-9._-]*) return 0 ;; esac
+	set +f
+	rm -f "$rig_dir"/leases/."$id".* 2>/dev/null
+	set -f
+}
+
+# scraps_sweep: what the dead left beside no lease: a claim (`.ID.claim.N`, by who was killed between his heal and its removal), something
+# half written (`.ID.claiming.PID`, `.ID.PID`, `.tree.PID`, `.guard.PID`), a record (`.ID.start`).
+scraps_sweep() {
+	set +f
+	set -- "$rig_dir"/leases/.*.* "$rig_dir"/.tree.* "$rig_dir"/.guard.*
+	set -f
+	for scrap; do
+		[ -f "$scrap" ] || continue
+		of=${scrap##*/.} scrap_by=${scrap##*.}
+		case $of in
+		*.claim.*) of=${of%.claim.*} && claim_holds "$scrap" && continue ;;
+		*.start) of=${of%.start} ;;
+		*) of=${of%.*} && of=${of%.claiming} && proc_fetch "$scrap_by" && proc_read "$scrap_by" && continue ;;
+		esac
+		[ -e "$rig_dir/leases/$of" ] || rm -f "$scrap" 2>/dev/null
+	done
+}
+
+# claim_holds FILE: who made this claim lives. claim_by: he, as an item.
+claim_holds() {
+	claim_by='' claim_boot=''
+	{ read -r claim_by claim_boot <"$1"; } 2>/dev/null || return 1
+	boot_id_now
+	[ "$claim_boot" = "$R" ] || return 1
+	in_utc "$claim_by" && claim_by=$R
+	look "$claim_by"
+	[ -z "$is_gone" ]
 }
 
 # lease_claim FILE: be the only one who undoes this lease; claim_number: 1, or more where somebody began before and died. Fails with
@@ -515,28 +712,21 @@ scraps_drop() {
 # one counts while its process lives. They go when the lease goes. Where none can be written (a full disk), nobody is kept from healing.
 lease_claim() {
 	claim=$rig_dir/leases/.${1##*/}.claim claim_mine=$rig_dir/leases/.${1##*/}.claiming.$$
-	claim_pid=$(exec sh -c 'echo "$PPID"') # not $$: what undoes is a shell of its own, and goes on when the script is killed
-	proc_fetch "$claim_pid"
-	proc_read "$claim_pid" || return 0
-	claim_self=$claim_pid:$P_start
+	own_item || return 0 # what undoes is a shell of its own, and goes on when the script is killed
+	claim_self=$R
 	while :; do
 		claim_number=0
 		set +f
 		set -- "$1" "$claim".*
 		set -f
 		for file; do
-			case ${file##*.claim.} in '' | *[!0-9]* | ?????*) continue ;; esac
+			case ${file##*.claim.} in '' | 0* | *[!0-9]* | ?????*) continue ;; esac
 			[ "${file##*.}" -le "$claim_number" ] || claim_number=${file##*.}
 		done
 		set -- "$1"
-		if { read -r claim_by claim_boot <"$claim.$claim_number"; } 2>/dev/null; then
-			boot_id_now
-			if [ "$claim_boot" = "$R" ]; then
-				[ "$claim_by" != "$claim_self" ] || return 0
-				look "$claim_by"
-				R=$claim_by
-				[ -n "$is_gone" ] || return 1
-			fi
+		if claim_holds "$claim.$claim_number"; then
+			R=$claim_by
+			[ "$R" = "$claim_self" ] && return 0 || return 1
 		fi
 		claim_number=$((claim_number + 1))
 		boot_id_now
@@ -572,6 +762,8 @@ lease_files() {
 }
 
 # ---- facts about the machine
+
+guard_scripts='lib.sh undo.sh filter.sh machine.sh root.sh heal.sh guard.sh' # what heals on a node by itself
 
 # open_files PID: paths of its open files, a line each.
 open_files() {

@@ -1,13 +1,13 @@
 #!/bin/sh
 # Take one network interface down for `hold` seconds: the first of `interface` (a list) that is up and does not carry this SSH session.
-# Keys: id run owner rig_dir hold interface [sudo at also]. On a Mac this leaves RDMA over the same cable alive.
+# Keys: id run owner rig_dir hold interface [sudo at also lock]. On a Mac this leaves RDMA over the same cable alive.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
 . "$here/lib.sh"
 # shellcheck source=faults/undo.sh
 . "$here/undo.sh"
 
-parse_args 'id run owner rig_dir hold at also home pidfile match sudo interface' "$@"
+parse_args 'id run owner lock rig_dir hold at also home pidfile match sudo interface' "$@"
 require_fault
 kind=link-down
 candidates=$interface interface=''
@@ -43,14 +43,12 @@ for interface in $candidates; do
 	fi
 done
 [ -z "$refused" ] || skip "no interface to take down:$refused"
-link_facts
-had=$R
 begin
 phase=struck
 lease_renew || { ineffective 'the lease cannot be written' && finish; }
 now
 struck_ms=$R
-link_set down || link_error=$R
+R=$(rooted link down "$interface") || link_error=$R
 if link_is down; then
 	note interface "$interface"
 	struck "$struck_ms"

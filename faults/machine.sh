@@ -28,7 +28,7 @@ hog_start() {
 }
 
 hogs_release() {
-	: 2>/dev/null >"$rig_dir/.go.$id" || { R="$rig_dir cannot be written" && return 1; }
+	true 2>/dev/null >"$rig_dir/.go.$id" || { R="$rig_dir cannot be written" && return 1; }
 }
 
 # cpu_ms ITEM… -> R: processor time that they used so far.
@@ -110,56 +110,19 @@ link_is() {
 	[ "$link_state" = "$1" ]
 }
 
-link_set() {
-	if [ "$os" = Linux ]; then R=$(filter ip link set dev "$interface" "$1"); else R=$(filter ifconfig "$interface" "$1"); fi
-}
-
-# link_facts -> R: its addresses and routes, `;`-separated. Linux drops some of them with the link; macOS keeps them.
-link_facts() {
-	R=
-	[ "$os" = Linux ] || return 0
-	R=$(
-		ip -o addr show dev "$interface" scope global 2>/dev/null | awk '{ print "addr " $4 }'
-		ip -o -6 addr show dev "$interface" scope link 2>/dev/null | awk '{ print "addr " $4 }'
-		for family in -4 -6; do
-			ip -o "$family" route show dev "$interface" 2>/dev/null | grep -v ' proto kernel ' | sed "s/^/route $family /; s/ linkdown//"
-		done
-	)
-	R=$(printf '%s' "$R" | tr '\n' ';')
-}
-
-# What the kernel gives back late (or not at all) is given back here; what is there already is not an error.
-link_restore() {
-	[ "$os" = Linux ] && [ -n "$had" ] || return 0
-	printf '%s\n' "$had" | tr ';' '\n' | while read -r had_what value; do
-		case $value in *[!A-Za-z0-9.:/%\ _-]*) continue ;; esac
-		case $had_what in
-		addr)
-			case $value in *:*) nodad=nodad ;; *) nodad='' ;; esac
-			[ -n "$(ip -o addr show dev "$interface" to "${value%/*}" 2>/dev/null)" ] ||
-				filter ip addr add "$value" dev "$interface" $nodad >/dev/null || :
-			;;
-		route)
-			# shellcheck disable=SC2086 # words, as ip printed them
-			filter ip ${value%% *} route replace ${value#* } dev "$interface" >/dev/null || :
-			;;
-		esac
-	done
-}
-
 undo_link() {
 	if same_boot && [ -n "$interface" ]; then
 		case $interface in *[!A-Za-z0-9._-]*) note reason "the lease names no interface: $interface" && return 1 ;; esac
 		now
 		give_up_ms=$((R + 5000))
-		until link_is up; do
-			link_set up || :
-			link_is up && break
+		until R=$(rooted link up "$interface") && link_is up; do
+			link_error=$R
 			now
-			[ "$R" -lt "$give_up_ms" ] || { link_is up || note reason "$R" && return 1; }
+			[ "$R" -lt "$give_up_ms" ] || { note reason "$link_error" && return 1; }
 			pause 50
 		done
-		link_restore
+	elif [ -n "$interface" ]; then
+		made_before "link-$interface"
 	fi
 	now
 	undone_ms=$R

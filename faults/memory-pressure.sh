@@ -1,13 +1,13 @@
 #!/bin/sh
 # Take memory until only `leave` bytes are available (at most `most` bytes are taken), and keep it for `hold` seconds.
-# Keys: id run owner rig_dir hold leave [most at also]. The memory is held by one process that ends by itself a little after the hold.
+# Keys: id run owner rig_dir hold leave [most at also lock]. The memory is held by one process that ends by itself a little after the hold.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
 . "$here/lib.sh"
 # shellcheck source=faults/undo.sh
 . "$here/undo.sh"
 
-parse_args 'id run owner rig_dir hold at also home pidfile match sudo leave most' "$@"
+parse_args 'id run owner lock rig_dir hold at also home pidfile match sudo leave most' "$@"
 require_fault
 kind=memory-pressure
 bytes_or_usage leave "$leave"

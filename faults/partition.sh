@@ -1,14 +1,14 @@
 #!/bin/sh
 # Cut this node off from `peers`: their packets are dropped, IPv4 and IPv6, for `hold` seconds. The controller's SSH passes.
 # `interface`: only those of their addresses that are reached by it; what goes by other ways goes on.
-# Keys: id run owner rig_dir hold peers [interface direction ports clients api_port sudo at also]. docs/node-scripts.md shows the rules.
+# Keys: id run owner rig_dir hold peers [interface direction ports clients api_port sudo at also lock]. docs/node-scripts.md shows the rules.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
 . "$here/lib.sh"
 # shellcheck source=faults/undo.sh
 . "$here/undo.sh"
 
-parse_args 'id run owner rig_dir hold at also home pidfile match sudo peers interface direction ports clients api_port' "$@"
+parse_args 'id run owner lock rig_dir hold at also home pidfile match sudo peers interface direction ports clients api_port' "$@"
 require_fault
 kind=partition
 direction=${direction:-both}
@@ -53,7 +53,7 @@ judge() {
 }
 
 evidence() {
-	if [ "$filter_kind" = pf ]; then note anchor com.apple/rig; else note table "$table"; fi
+	if [ "$filter_kind" = pf ]; then note anchor "com.apple/$table"; else note table "$table"; fi
 	note packets $((packets4 + packets6))
 	note cut "$cut"
 	note unproved "$unproved"
@@ -63,6 +63,16 @@ evidence() {
 	case " $peers " in *" ${controller:-none} "*) clients_cut=1 ;; esac # its SSH passes, its requests do not
 	note clients_cut "$clients_cut"
 	[ -z "$interface" ] || note interface "$interface"
+}
+
+# still_cut: shortly before the end of the hold.
+open_again=
+# shellcheck disable=SC2329 # called by hold_from
+still_cut() {
+	filter_look # before the probes count
+	# shellcheck disable=SC2086 # a list of probes
+	probe_all $probes
+	open_again=$answered
 }
 
 filter_name
@@ -81,7 +91,9 @@ probes=$answered
 [ -n "$probes" ] || skip "no peer answers at the ports $ports: a cut could not be proved"
 begin
 phase=struck
-if filter_load; then
+set -- "direction=$direction"
+[ -z "$clients" ] || { bare "$clients" && set -- "$@" "clients=$R" "api_port=$api_port"; }
+if filter_load cut "$@"; then
 	now
 	struck_ms=$R
 	# shellcheck disable=SC2086
@@ -90,18 +102,22 @@ if filter_load; then
 		judge
 		evidence
 	else
-		why='the rule is not there'
+		why=$R
 	fi
 	if [ -z "$why" ]; then
+		filter_proved
 		struck "$struck_ms"
-		hold_from "$struck_ms"
-		filter_counts || ineffective 'the rule was removed during the hold by somebody else'
+		last_look=still_cut last_look_ms=1500
+		hold_from "$struck_ms" filter_sample
+		filter_look
+		lost=${rules_lost:-${open_again:+$open_again answers}}
+		[ -z "$lost" ] || ineffective "the cut did not last: $lost"
 	else
 		ineffective "$why"
 	fi
 else
 	load_error=$R
-	undo_partition || { note load_error "$load_error" && finish; }
+	undo_rules || { note load_error "$load_error" && finish; }
 	notes=
 	skip "the rule was not loaded: $load_error"
 fi

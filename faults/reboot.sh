@@ -1,6 +1,6 @@
 #!/bin/sh
 # Restart this machine by `shutdown -r now`. Refused unless FileVault is off and stays so: the Mac would wait for a password.
-# Keys: id run owner rig_dir home pidfile match [start sudo at also]. This script does not live to see the strike: its lease does.
+# Keys: id run owner rig_dir home pidfile match [start sudo at also lock]. This script does not live to see the strike: its lease does.
 # Whoever reads the lease after the boot (the node guard, or heal.sh) says `rebooted=1`, sees that exo runs, and drops it.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
@@ -8,7 +8,7 @@ case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/undo.sh
 . "$here/undo.sh"
 
-parse_args 'id run owner rig_dir hold at also home pidfile match sudo start' "$@"
+parse_args 'id run owner lock rig_dir hold at also home pidfile match sudo start' "$@"
 require_fault
 kind=reboot hold_ms=0
 
@@ -27,7 +27,7 @@ lease_renew || { ineffective 'the lease cannot be written' && finish; }
 note main "${main:-}"
 emit striking
 trap : TERM INT HUP # the machine says so to everybody on its way down; the lease must outlive that
-asked_to=$(filter shutdown -r now) || { ineffective "shutdown: $asked_to" && finish; }
+asked_to=$(rooted reboot) || { ineffective "shutdown: $asked_to" && finish; }
 now
 while [ "$R" -lt $((begin_ms + strike_limit_ms)) ]; do
 	pause "$sample_ms"

@@ -1,14 +1,14 @@
 #!/bin/sh
 # Kill one runner: SIGKILL to the one child of exo's main process that serves the instance with ring port `port`.
 # Which runner serves which instance shows only in its sockets. When it cannot be told for certain, nothing is killed.
-# Keys: id run owner rig_dir home pidfile match port others [at also]. docs/node-scripts.md has the rest.
+# Keys: id run owner rig_dir home pidfile match port others [at also lock]. docs/node-scripts.md has the rest.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
 . "$here/lib.sh"
 # shellcheck source=faults/undo.sh
 . "$here/undo.sh"
 
-parse_args 'id run owner rig_dir at also home pidfile match sudo port others hold' "$@"
+parse_args 'id run owner lock rig_dir at also home pidfile match sudo port others hold' "$@"
 require_fault
 require_target
 numbers_or_usage port "$port"

@@ -1,14 +1,14 @@
 #!/bin/sh
 # Make the network to `peers` worse for `hold` seconds: `effect` loss (amount: per cent, each way), bandwidth (amount: kbit/s) or
 # delay (amount: ms, on the way out). Nothing is cut; the controller's SSH passes.
-# Keys: id run owner rig_dir hold peers effect amount [ports sudo at also]. docs/node-scripts.md shows rules and proofs.
+# Keys: id run owner rig_dir hold peers effect amount [ports sudo at also lock]. docs/node-scripts.md shows rules and proofs.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 # shellcheck source=faults/lib.sh
 . "$here/lib.sh"
 # shellcheck source=faults/undo.sh
 . "$here/undo.sh"
 
-parse_args 'id run owner rig_dir hold at also home pidfile match sudo peers ports effect amount' "$@"
+parse_args 'id run owner lock rig_dir hold at also home pidfile match sudo peers ports effect amount' "$@"
 require_fault
 case $effect in loss | bandwidth | delay) kind=net-$effect ;; *) usage 'effect: loss, bandwidth or delay' ;; esac
 case $amount in '' | 0* | *[!0-9]* | ????????*) usage 'amount: a whole number is needed' ;; esac
@@ -21,7 +21,6 @@ ports=${ports:-52415 52414}
 numbers_or_usage ports "$ports"
 addresses_or_usage "$peers"
 [ -n "$have_perl" ] || skip 'perl is needed'
-pf_rules() { shape_pf_rules; }
 
 # connects N "ADDRESS,PORT" -> connected, refused, quickest_ms: N connections at once, each given 0.9 s plus the delay wanted.
 connects() {
@@ -55,39 +54,56 @@ flood() {
 		for (1 .. 300 + $ARGV[1] / 5) { send($s, $data, 0, $a->{addr}) }' "${1%,*}" "$amount" >/dev/null 2>&1 || :
 }
 
-# prove: by what happens to packets, and by the rule's own counters. R: why it is not proved.
-prove() {
+# feel: what connections meet, noted, for prove and at the end of the hold. R: why the effect is not felt. Bandwidth is not felt by them.
+feel() {
 	probe=${probes%% *}
 	case $effect in
 	delay)
 		connects 3 "$probe" "$((1 + amount / 1000)).9"
 		note connect_ms "$quickest_ms" && note connect_before_ms "$before_ms"
 		R="a connection takes $quickest_ms ms, $before_ms ms before"
-		[ "$connected" -gt 0 ] && [ "$quickest_ms" -ge $((before_ms + amount * 8 / 10)) ] || return 1
+		[ "$connected" = 0 ] || [ "$quickest_ms" -ge $((before_ms + amount * 8 / 10)) ]
 		;;
 	loss)
 		tries=$((800 / amount + 20))
 		connects "$tries" "$probe" 0.9
 		note connects "$tries" && note connects_lost "$refused"
 		R="$refused of $tries connections met a lost packet"
-		[ "$refused" -gt 0 ] || return 1
+		[ "$refused" -gt 0 ]
 		;;
-	bandwidth)
-		connects 1 "$probe" 0.9
-		flood "$probe"
-		;;
+	bandwidth) connects 1 "$probe" 0.9 ;;
 	esac
-	shape_counts || { R='the rule is not there' && return 1; }
-	note packets "$seen" && note dropped "$dropped"
+}
+
+# prove: by what happens to packets, and by the rule's own counters. R: why it is not proved.
+prove() {
+	feel || return 1
+	[ "$effect" != delay ] || [ "$connected" -gt 0 ] || return 1
+	[ "$effect" != bandwidth ] || flood "$probe"
+	filter_counts || return 1
+	counted
 	R='the rule has seen no packets'
 	[ "$seen" -gt 0 ] || return 1
-	case $filter_kind.$effect in nft.loss | nft.bandwidth) R='the rule has dropped no packets' && [ "$dropped" -gt 0 ] || return 1 ;; esac
+	case $filter_kind.$effect in nft.loss | nft.bandwidth) R='the rule has dropped no packets' && [ $((packets4 + packets6)) -gt 0 ] || return 1 ;; esac
+}
+
+# netem and dummynet tell only of what passed.
+counted() {
+	note packets "$seen" && note dropped $((packets4 + packets6))
+}
+
+# still_felt: shortly before the end of the hold.
+not_felt=
+# shellcheck disable=SC2329 # called by hold_from
+still_felt() {
+	filter_look # before the probes count
+	[ "$effect" = bandwidth ] || feel || not_felt=$R
+	notes=
 }
 
 filter_name
-[ "$os.$effect" != Linux.delay ] || table=
 controller_read
-shape_ready || skip "$R"
+filter_ready || skip "$R"
 probe_list
 # shellcheck disable=SC2086 # a list of probes
 probe_all $R
@@ -98,23 +114,25 @@ before_ms=$quickest_ms
 strike_limit_ms=6000
 begin
 phase=struck
-if shape_load; then
+if filter_load "$effect" "amount=$amount"; then
 	now
 	struck_ms=$R
 	if prove; then
+		filter_proved
 		struck "$struck_ms"
-		hold_from "$struck_ms"
-		if shape_counts; then
-			note packets "$seen" && note dropped "$dropped"
-		else
-			ineffective 'the rule was removed during the hold by somebody else'
-		fi
+		last_look=still_felt last_look_ms=1500
+		[ "$effect" != delay ] || last_look_ms=$((amount + 1500))
+		hold_from "$struck_ms" filter_sample
+		filter_look
+		counted
+		lost=${rules_lost:-$not_felt}
+		[ -z "$lost" ] || ineffective "the effect did not last: $lost"
 	else
 		ineffective "$R"
 	fi
 else
 	load_error=$R
-	undo_shape || { note load_error "$load_error" && finish; }
+	undo_rules || { note load_error "$load_error" && finish; }
 	notes=
 	skip "the rule was not loaded: $load_error"
 fi

@@ -7,8 +7,6 @@
 . "$here/filter.sh"
 # shellcheck source=faults/machine.sh
 . "$here/machine.sh"
-# shellcheck source=faults/shape-filter.sh
-. "$here/shape-filter.sh"
 
 # begin: write the lease, refuse when another fault is in force here, undo what a dead script left. Ends the script when not all is well.
 begin() {
@@ -22,6 +20,7 @@ begin() {
 	proc_fetch $$
 	proc_read $$ || skip "own process cannot be read"
 	script_start=$P_start
+	lock_allows || skip "$R"
 	now
 	begin_ms=${at_ms:-$R}
 	[ "$begin_ms" -ge "$R" ] || begin_ms=$R
@@ -30,7 +29,8 @@ begin() {
 	from_ms $((begin_ms + hold_ms + 2000)) && deadline=$R
 	patience=$((strike_limit_ms / 1000 + 15)) # seconds beyond the deadline that a script at work is left to itself
 	phase=leased
-	lease_write || { phase='' && skip "the lease cannot be written in $rig_dir/leases"; }
+	lease_begin || skip "the lease cannot be written to the disk in $rig_dir/leases"
+	scraps_sweep
 	others_settle
 	note kind "$kind"
 	note deadline "$deadline"
@@ -45,15 +45,17 @@ begin() {
 		exactly "$begin_ms"
 	fi
 	[ -z "$asked" ] || skip "a signal came before the strike"
+	lock_allows || skip "$R" # once more: whoever sent us may have slept since
 }
 
 # Our own lease stands already, so two scripts that start at once see each other (and both give way).
 others_settle() {
 	stale_healed=
 	lease_files
-	others_list=$R
-	while IFS= read -r file; do
-		[ -n "$file" ] && [ "${file##*/}" != "$id" ] || continue
+	IFS=$nl
+	for file in $R; do
+		IFS=" $tab$nl"
+		[ "${file##*/}" != "$id" ] || continue
 		settle_verdict=$(settle "$file")
 		case $settle_verdict in
 		healed) stale_healed="$stale_healed${stale_healed:+ }${file##*/}" ;;
@@ -61,9 +63,8 @@ others_settle() {
 		busy) skip "lease ${file##*/} was left by a dead script and is being undone" ;;
 		*) skip "lease ${file##*/} was left by a dead script and could not be undone" ;;
 		esac
-	done <<-END
-		$others_list
-	END
+	done
+	IFS=" $tab$nl"
 }
 
 # settle FILE, in a shell of its own: undo the lease of a dead script.
@@ -74,11 +75,9 @@ settle() {
 	elif ! lease_claim "$1"; then
 		printf busy
 	elif [ ! -f "$1" ]; then
-		scraps_drop
+		scraps_drop && claims_drop
 		printf healed
-	elif resume && undo; then
-		rm -f "$1"
-		scraps_drop
+	elif resume && undo && lease_end; then
 		printf healed
 	else
 		lease_unclaim
@@ -103,11 +102,6 @@ restart_may_come() {
 	[ "$R" -le "$restart_by_ms" ]
 }
 
-same_boot() {
-	boot_id_now
-	[ "$boot_id" = "$R" ]
-}
-
 # ineffective REASON: said with the notes collected so far; healing follows.
 ineffective() {
 	note reason "$1"
@@ -122,17 +116,25 @@ struck() {
 	emit struck "$1"
 }
 
-# hold_from MS [SAMPLER]: hold for hold_ms from that moment.
+# hold_from MS [SAMPLER]: hold for hold_ms from that moment. Where the strike names a `last_look`, that is called last_look_ms before the end,
+# unless the proof of the strike was not over by then. SAMPLER is called at the end as well.
 hold_from() {
 	from_ms $(($1 + hold_ms + 2000)) && deadline=$R
 	[ "$strike_limit_ms" = 0 ] || lease_write || : # the one that stands names a later deadline
 	from_ms $(($1 + hold_ms)) && note until "$R"
 	emit holding
+	now
+	if [ -n "$last_look" ] && [ "$R" -le $(($1 + hold_ms - arm_ms - last_look_ms)) ]; then
+		hold_until $(($1 + hold_ms - arm_ms - last_look_ms)) ${2:+"$2"}
+		[ -n "$asked" ] || "$last_look"
+	fi
 	hold_until $(($1 + hold_ms - arm_ms)) ${2:+"$2"}
 	phase=healing
 	lease_write
 	exactly $(($1 + hold_ms))
+	[ $# -lt 2 ] || "$2"
 }
+last_look='' last_look_ms=0
 arm_ms=250 # so long before a strike or a heal everything is written that need not wait for it
 
 # finish: heal, prove, drop the lease, end the script.
@@ -148,8 +150,7 @@ finish() {
 	notes=$held_notes
 	if undo; then
 		emit healed "$undone_ms"
-		lease_drop
-		scraps_drop
+		lease_end || { note reason "$R" && emit unhealed && exit 12; }
 		emit dropped
 		logs_prune
 		exit "$verdict"
@@ -164,14 +165,19 @@ logs_prune() {
 	ls -t "$rig_dir/log" 2>/dev/null | tail -n +301 | while read -r old; do rm -f "$rig_dir/log/$old"; done
 }
 
-# undo: by the variables of a lease. 0 when the rig's effect is proved gone (undone_ms: when), 1 otherwise, with a reason noted.
+# undo: by the variables of a lease. 0 when the rig's effect is proved gone (undone_ms: when), 1 otherwise, with a reason noted. What
+# cannot be understood is not undone.
 undo() {
+	undo_kind || return 1
+	[ -z "$lease_bad" ] || { note reason "undone but for what cannot be understood in the lease:$lease_bad" && return 1; }
+}
+
+undo_kind() {
 	case $kind in
 	freeze) undo_stopped ;;
 	crash) undo_stopped && undo_killed ;;
 	runner-kill) now && undone_ms=$R ;;
-	partition) undo_partition ;;
-	net-loss | net-bandwidth | net-delay) undo_shape ;;
+	partition | net-loss | net-bandwidth | net-delay) undo_rules ;;
 	cpu-hog | memory-pressure) undo_hogs ;;
 	disk-fill) undo_fill ;;
 	link-down) undo_link ;;
@@ -220,19 +226,20 @@ undo_killed() {
 		command_forget
 	fi
 	settle_old_main
-	start_in_hand
+	start_awaited || return 1
 	if main_find; then
 		note started 0
 	else
 		note started 1
-		run_command "$start"
+		rm -f "$rig_dir/leases/.$id.start" 2>/dev/null
+		run_command "$start" start_record
 		now
-		give_up_ms=$((R + 30000))
+		give_up_ms=$((R + start_limit_ms))
 		until main_find && [ "$main_pid:$main_start" != "$main" ]; do
 			now
 			if [ "$R" -ge "$give_up_ms" ]; then
 				command_done || :
-				note reason "no main process within 30 s of the start command (its status: $R)"
+				note reason "no main process within $((start_limit_ms / 1000)) s of the start command (its status: $R)"
 				command_forget
 				return 1
 			fi
@@ -245,17 +252,54 @@ undo_killed() {
 	undone_ms=$R
 }
 
-# Who was killed while he healed may have given the start command already; a second exo must not be started beside the first. It takes a
-# while until that one is seen: the command may do something else before.
-start_in_hand() {
-	[ "${resumed:-}" = 1 ] && same_boot || return 0
+start_limit_ms=30000
+
+# start_record [STATUS]: in the shell that gives the start command, that it does (`pid:start boot clock`); and then how it ended.
+start_record() {
+	if [ $# -gt 0 ]; then
+		[ ! -f "$rig_dir/leases/.$id.start" ] || printf '%s\n' "$1" 2>/dev/null >>"$rig_dir/leases/.$id.start"
+		return 0
+	fi
+	own_item || return 0
+	start_record=$R
+	boot_id_now && start_record="$start_record $R"
 	now
-	give_up_ms=$((R + 5000))
+	printf '%s %s\n' "$start_record" "$R" 2>/dev/null >"$rig_dir/leases/.$id.start"
+}
+
+# start_awaited: who was killed in his heal may have given the start command, and a second exo must not be started beside the first. exo
+# is given the time that he would have given it, from his record; where that is not there yet (`resumed`: he began) it may come within
+# 5 s. Fails where it has not come and the command is still at work.
+start_awaited() {
+	now
+	recorded_by_ms=$((R + 5000))
 	until main_find; do
-		now
-		[ "$R" -lt "$give_up_ms" ] || return 0
+		if start_under_way; then
+			start_by_ms=$((begun_ms + start_limit_ms))
+			[ -n "$start_status" ] || [ -z "$is_gone" ] || start_by_ms=$recorded_by_ms
+			now
+			if [ "$R" -ge "$start_by_ms" ]; then
+				[ -z "$is_running$is_stopped" ] && return 0
+				note reason "the start command of process $start_by has not ended, and no main process runs"
+				return 1
+			fi
+		else
+			now
+			[ "${resumed:-}" = 1 ] && [ "$R" -lt "$recorded_by_ms" ] || return 0
+		fi
 		pause 50
 	done
+}
+
+# start_under_way: by a record of this boot, of a command that has not failed. start_by, begun_ms, start_status: what it says.
+start_under_way() {
+	start_by='' start_boot='' begun_ms='' start_status=''
+	{ { read -r start_by start_boot begun_ms && read -r start_status; } <"$rig_dir/leases/.$id.start"; } 2>/dev/null
+	case $begun_ms in '' | 0* | *[!0-9]* | ????????????????*) return 1 ;; esac
+	boot_id_now
+	[ "$start_boot" = "$R" ] || return 1
+	look "$start_by"
+	[ "${start_status:-0}" = 0 ]
 }
 
 # A main that was sent SIGKILL may take a moment to go; it must not be taken for one that runs. A strike that was found to have no
@@ -272,12 +316,16 @@ settle_old_main() {
 	done
 }
 
-undo_partition() {
+# Of another boot, the rules are gone by themselves.
+undo_rules() {
 	reached='' removed_ms=''
+	[ -z "$pf_loading$qdisc" ] || { note reason 'an earlier version of the rig left it: undo it by that version' && return 1; }
 	if same_boot; then
-		filter_counts && note packets $((packets4 + packets6))
+		filter_counts && [ "$kind" = partition ] && note packets $((packets4 + packets6))
 		filter_remove || { note reason "$R" && return 1; }
 		reached=$probes
+	else
+		made_before "$table"
 	fi
 	now
 	undone_ms=${removed_ms:-$R} # the proof takes a while, and traffic flows from the removal on

@@ -17,6 +17,14 @@ class Clock(Protocol):
     def now(self) -> float: ...
 
 
+class WatchedClock(Clock, Protocol):
+    """The clock of a run. It knows whether it missed anything: a controller that slept is not to be overlooked."""
+
+    def wall_drift(self) -> float:
+        """Wall clock minus this clock since the start, in seconds."""
+        ...
+
+
 class RunClock:
     """Seconds since it was made, from CLOCK_MONOTONIC; `wall_start` is Unix seconds at the same moment."""
 

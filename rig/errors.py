@@ -12,7 +12,8 @@
     ├── LeaseError              exit 3: a live lease or a lock of somebody else stands in the way
     ├── FaultError              exit 3: a fault could not be struck, proved or healed
     ├── TargetError             exit 3: the system under test did not answer as its API should
-    │   └── TargetUnreachable   no answer at all: refused, reset, or none in time
+    │   ├── TargetUnreachable   no answer at all: refused, reset, or none in time
+    │   └── TargetMisread       an answer that is not understood: no JSON, or of another shape
     ├── JournalError            exit 3: results cannot be written or read
     └── ClusterError            exit 3: the embedded cluster could not be started or was lost
 
@@ -120,6 +121,10 @@ class TargetError(RigError):
 
 class TargetUnreachable(TargetError):
     """Nothing answered: refused, reset, or no answer in time."""
+
+
+class TargetMisread(TargetError):
+    """There was a good answer, but what it says is not understood."""
 
 
 class JournalError(RigError):

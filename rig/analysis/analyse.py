@@ -14,10 +14,11 @@ from rig.analysis.during import During, Times
 from rig.analysis.faults import Fault, Window
 from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.doubles import Double, InstanceWatch
-from rig.analysis.kinds import KindRow, kind_rows
+from rig.analysis.kinds import KindRow, UnwedgingRow, kind_rows, unwedging_rows
 from rig.analysis.reading import reading
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.requests import Tally
+from rig.analysis.rescue import Rescue
 from rig.analysis.settings import Settings, settings_of
 from rig.analysis.settled import Listener, Settled
 from rig.analysis.stalls import Stalls
@@ -42,6 +43,8 @@ from rig.journal.run import RunInfo
 MAX_LISTED: Final = 200
 AT_ONCE: Final = 10_000
 """So many requests of one source are waited for before they are counted."""
+UNLOCKED_S: Final = 90.0
+"""And so long: that a lock was lost is found out as late."""
 
 
 @dataclass(kw_only=True)
@@ -55,12 +58,15 @@ class Analysis:
     phases: list[PhaseStarted]
     faults: list[Fault]
     recoveries: list[Recovery]
+    rescues: list[Rescue]
     kinds: list[KindRow]
+    unwedgings: list[UnwedgingRow]
     requests: Tally
     probes: Tally
     held_back: HeldBack | None
     during: dict[FaultKind, Times]  # how long requests took while a fault went on
     stalls: Stalls
+    unlocked_t: float | None  # since when another rig may have been at work on the nodes
     rejoins: dict[str, list[Window]]  # by node: from a restart until it had caught up
     orphans: int
     repeated: int
@@ -230,11 +236,12 @@ def analyse_batches(
         for counter in (load, probes):
             counter.ended(attempts)
             if counter.waiting >= AT_ONCE:
-                counter.settle(tracker.settled_t(), tracker.recoveries, said.baseline())
+                before_t = min(tracker.settled_t(), context.now_t - UNLOCKED_S)
+                counter.settle(before_t, tracker.recoveries, tracker.rescues, said.baseline())
     recoveries = tracker.finish()
     watch.finish(context.now_t)
     for counter in (load, probes):
-        counter.settle(math.inf, tracker.recoveries, said.baseline())
+        counter.settle(math.inf, tracker.recoveries, tracker.rescues, said.baseline())
     faults, requests = context.faults.all(), load.finish(pairing)
     return Analysis(
         info=info,
@@ -244,7 +251,9 @@ def analyse_batches(
         phases=said.phases,
         faults=faults,
         recoveries=recoveries,
+        rescues=tracker.rescues,
         kinds=kind_rows(settings.plan_kinds, faults, recoveries, requests.by_fault),
+        unwedgings=unwedging_rows(said.unwedged, requests.by_unwedging),
         requests=requests,
         probes=probes.finish(pairing),
         held_back=said.held_back,
@@ -254,6 +263,7 @@ def analyse_batches(
             if kind in during.by_kind
         },
         stalls=context.stalls,
+        unlocked_t=None if math.isinf(context.unlocked_t) else context.unlocked_t,
         rejoins=context.windows.rejoins.windows(),
         orphans=pairing.orphans,
         repeated=pairing.repeated,

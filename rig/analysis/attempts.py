@@ -29,6 +29,7 @@ Places: TypeAlias = NDArray[np.int64]
 _NAN: Final = math.nan
 NOBODY: Final = -1
 """In the column `fault`: attributed to none."""
+_UNWEDGED: Final = NOBODY - 2  # and down; faults are numbered from 0, one that was struck by hand is -1
 OUTCOMES: Final[tuple[Outcome, ...]] = ("completed", "error", "lost")
 HOWS: Final[tuple[How | None, ...]] = (None, "hung", "overdue", "truncated", "empty")
 _COMPLETED, _ERROR, _LOST = range(len(OUTCOMES))
@@ -50,6 +51,7 @@ ROW: Final = np.dtype(
         ("outcome", np.int8),
         ("how", np.int8),
         ("by_deadline", np.bool_),
+        ("own_failure", np.bool_),
         ("fault", np.int32),
     ],
     align=True,  # a column that is not is copied each time
@@ -59,6 +61,18 @@ _CODES: Final = {"int8": "b", "int32": "i", "int64": "q", "float64": "d", "bool"
 _MOST_TOKENS: Final = 2**31
 """No answer has as many; where a server claims so, what was seen is counted."""
 _PACK: Final = struct.Struct("".join(_CODES[str(ROW[name])] for name in ROW.names or ()))  # aligned, as `ROW` is
+
+
+def unwedged_after(fault: int) -> int:
+    """What stands in the column `fault`: attributed to the rig's own unwedging after this fault."""
+    return _UNWEDGED - fault
+
+
+def blamed(code: int) -> tuple[int | None, int | None]:
+    """What the column `fault` says: the fault, or the one after which the rig unwedged."""
+    if code == NOBODY:
+        return None, None
+    return (code, None) if code > NOBODY else (None, _UNWEDGED - code)
 
 
 class Way(NamedTuple):
@@ -113,7 +127,8 @@ def row_of(way: int, planned_t: float | None, end: RequestEnded) -> Row:
         gaps.max_s,
         _COMPLETED if ok else _OUTCOME[end.outcome],
         0 if ok else _HOW[end.how],
-        not ok and _by_deadline(end),
+        not ok and by_deadline(end),
+        end.own_failure is not None,
         NOBODY,
     )
 
@@ -123,7 +138,7 @@ def table_of(rows: Iterable[Row]) -> NDArray[np.void]:
     return np.frombuffer(bytearray(b"".join(starmap(_PACK.pack, rows))), dtype=ROW)
 
 
-def _by_deadline(end: RequestEnded) -> bool:
+def by_deadline(end: RequestEnded) -> bool:
     """A deadline of the rig's own ended it, not the target; also an error that is the rig's own connect deadline."""
     if end.how in ("hung", "overdue"):
         return True
@@ -188,9 +203,19 @@ class Rows:
         return cast("Bools", self.rows["by_deadline"])
 
     @property
+    def own_failure(self) -> Bools:
+        """The rig itself failed, not the target."""
+        return cast("Bools", self.rows["own_failure"])
+
+    @property
     def fault(self) -> NDArray[np.int32]:
         """To which fault a failure is attributed, once that is decided."""
         return cast("NDArray[np.int32]", self.rows["fault"])
+
+    @property
+    def rescued(self) -> Bools:
+        """Failures that are attributed to the rig's own unwedging."""
+        return self.fault < NOBODY
 
     @property
     def progressed(self) -> Bools:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
+from rig.analysis.attempts import Bools, Rows
 from rig.analysis.faults import FaultLog
 from rig.analysis.settings import Settings
 from rig.analysis.sightings import Sightings
@@ -14,6 +16,7 @@ from rig.analysis.windows import Windows
 from rig.journal.records import (
     AnyRecord,
     FaultChanged,
+    LockLost,
     Reachability,
     Unwedged,
 )
@@ -27,11 +30,16 @@ class Context:
         self.settings = settings
         self.faults = FaultLog()
         self.windows = Windows(
-            self.faults, tolerance_s=settings.tolerance_s, settle_s=settings.settle_s, unseen_s=2 * settings.sustained_s
+            self.faults,
+            tolerance_s=settings.tolerance_s,
+            lead_s=settings.lead_s,
+            settle_s=settings.settle_s,
+            unseen_s=2 * settings.sustained_s,
         )
         self.sightings = Sightings()
         self.stalls = Stalls(settings.pace)
         self.unwedged: dict[int, list[Unwedged]] = {}
+        self.unlocked_t = math.inf  # since when another rig may have been at work
         self.now_t = 0.0  # of the latest record
 
     def pass_to(self, t: float) -> None:
@@ -56,9 +64,18 @@ class Context:
             case Unwedged():
                 self.unwedged.setdefault(record.fault, []).append(record)
                 self.windows.unwedged(record)
+            case LockLost():
+                self.unlocked_t = min(self.unlocked_t, record.since_t)
             case _:
                 pass
         self.sightings.feed(record)
+
+    def voids(self, rows: Rows) -> Bools:
+        """Which failures say nothing of the target: the rig itself stood still, or its nodes may have been another's.
+
+        Of completed ones none.
+        """
+        return self.stalls.voids(rows) | (~rows.ok & (rows.ended_t >= self.unlocked_t))
 
     def health(self, rows: Health) -> None:
         self.stalls.take(rows)

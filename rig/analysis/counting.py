@@ -8,11 +8,12 @@ ones are listed. Of probes only the counts are told, and no times.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from rig.analysis.attempts import HOWS, NOBODY, Attempts, Bools, Floats, Places, Rows, Source, Way, way_of
+from rig.analysis.attempts import HOWS, NOBODY, Attempts, Bools, Floats, Places, Rows, Source, Way, blamed, way_of
 from rig.analysis.context import Context
 from rig.analysis.counts import Counts, Latencies, Timed
 from rig.analysis.decision import Recovery
@@ -20,8 +21,9 @@ from rig.analysis.faults import Window, in_force
 from rig.analysis.near import Near
 from rig.analysis.pairing import Pairing
 from rig.analysis.requests import CALM, FAULTED, Lost, Tally
+from rig.analysis.rescue import Rescue
 from rig.analysis.settled import NOT_OWN, OWN_NODE, OWN_REJOINING, OWNS, Listener, Settled
-from rig.analysis.spans import Spans
+from rig.analysis.spans import Spans, of_recovery, of_rescue
 
 
 class RequestCounter:
@@ -33,7 +35,8 @@ class RequestCounter:
         self._context = context
         self._listener = listener
         self._pending: deque[tuple[Attempts, Places]] = deque()
-        self._spans = Spans()
+        self._outages = Spans[Recovery](of_recovery)
+        self._rescues = Spans[Rescue](of_rescue)
         self._cells: dict[Way, _Cell] = {}
         self._open_loop = context.settings.open_loop
         self.waiting = 0
@@ -45,12 +48,15 @@ class RequestCounter:
             self._pending.append((attempts, mine))
             self.waiting += len(mine)
 
-    def settle(self, before_t: float, recoveries: list[Recovery], baseline: Window | None) -> None:
-        """Count what ended before `before_t`. `recoveries` are those decided so far (the list may only have grown).
+    def settle(
+        self, before_t: float, recoveries: Sequence[Recovery], rescues: Sequence[Rescue], baseline: Window | None
+    ) -> None:
+        """Count what ended before `before_t`, by the recoveries and rescues that were decided so far.
 
         `baseline` is the time of load without faults, in which nothing may be lost.
         """
-        self._spans.take(recoveries)
+        self._outages.take(recoveries)
+        self._rescues.take(rescues)
         while self._pending:
             attempts, mine = self._pending[0]
             late = attempts.ended_t[mine] >= before_t
@@ -91,8 +97,8 @@ class RequestCounter:
 
     def _count(self, attempts: Attempts, baseline: Window | None) -> None:
         settled = self._judge(attempts)
-        own, exposed = settled.own, settled.exposed
-        calm = ~exposed & (own == NOT_OWN)
+        exposed = settled.exposed
+        calm = ~exposed & (settled.own == NOT_OWN) & (attempts.fault == NOBODY) & ~self.unwedged(attempts)
         begun = np.zeros(len(attempts), dtype=np.bool_)
         if baseline is not None:
             begun = ~exposed & (baseline.from_t <= attempts.started_t) & (attempts.started_t < baseline.to_t)
@@ -114,7 +120,7 @@ class RequestCounter:
         windows = self._context.windows
         own_node = windows.own_node(attempts)
         own = np.where(own_node, OWN_NODE, np.where(windows.rejoining(attempts), OWN_REJOINING, NOT_OWN))
-        void = self._context.stalls.voids(attempts)
+        void = self._context.voids(attempts)
         met = self._met(attempts)
         exposed = np.zeros(len(attempts), dtype=np.bool_)
         for number, which in met.items():
@@ -131,11 +137,25 @@ class RequestCounter:
             if fault.effective and fault.struck_t is not None:
                 reach = lives.reach(fault.struck_t, fault.struck_t)
                 _note(found, fault.number, len(attempts), reach, lives.meet(reach, fault.struck_t, fault.struck_t))
-        for model, number, window in self._spans.outages(starts.first_t, starts.last_t):
+        for model, number, window in self._outages.outages(starts.first_t, starts.last_t):
             reach = starts.reach(window.from_t, window.to_t)
             of_model = attempts.ways.flags("model", model)[attempts.way[reach]]
             _note(found, number, len(attempts), reach, starts.meet(reach, window.from_t, window.to_t) & of_model)
         return found
+
+    def unwedged(self, attempts: Rows) -> Bools:
+        """What was exposed to an unwedging: in flight at its restart, or sent before its model served again."""
+        found: dict[int, Bools] = {}
+        lives, starts = Near(attempts.started_t, attempts.ended_t), Near(attempts.started_t, attempts.started_t)
+        for model, number, window in self._rescues.outages(lives.first_t, lives.last_t):
+            of_model = attempts.ways.flags("model", model)[attempts.way]
+            for near, to_t in ((lives, window.from_t), (starts, window.to_t)):
+                reach = near.reach(window.from_t, to_t)
+                which = near.meet(reach, window.from_t, to_t) & of_model[reach]
+                _note(found, number, len(attempts), reach, which)
+        for number, which in found.items():
+            self.result.by_unwedging[number].exposed += int(np.count_nonzero(which))
+        return np.logical_or.reduce([np.zeros(len(attempts), dtype=np.bool_), *found.values()])
 
     def _attribute(self, attempts: Rows, failed: Bools) -> None:
         """Decided with the recovery of its model; else to the fault that struck its own node."""
@@ -158,9 +178,11 @@ class RequestCounter:
         attempts, result = settled.attempts, self.result
         failed = ~attempts.ok & ~settled.void
         lost, own_node = attempts.lost, settled.own == OWN_NODE
-        blamed = failed & (attempts.fault != NOBODY)
-        for number in np.unique(attempts.fault[blamed]).tolist():
-            which, counts = blamed & (attempts.fault == number), result.by_fault[number]
+        marked = failed & (attempts.fault != NOBODY)
+        for code in np.unique(attempts.fault[marked]).tolist():
+            fault, unwedging = blamed(code)
+            counts = result.by_unwedging[unwedging or 0] if fault is None else result.by_fault[fault]
+            which = marked & (attempts.fault == code)
             counts.error += int(np.count_nonzero(which & ~lost))
             counts.lost += int(np.count_nonzero(which & lost))
             counts.lost_own_node += int(np.count_nonzero(which & lost & own_node))
@@ -275,7 +297,8 @@ def _add(counts: Counts, settled: Settled, which: Bools) -> None:
 
 
 def _lost(settled: Settled, at: int) -> Lost:
-    attempts, fault = settled.attempts, int(settled.attempts.fault[at])
+    attempts = settled.attempts
+    fault, unwedging = blamed(int(attempts.fault[at]))
     way = attempts.ways[int(attempts.way[at])]
     return Lost(
         id=attempts.id(at),
@@ -287,6 +310,7 @@ def _lost(settled: Settled, at: int) -> Lost:
         stalled_t=float(attempts.stalled_t[at]),
         ended_t=float(attempts.ended_t[at]),
         own=OWNS[int(settled.own[at])],
-        fault=None if fault == NOBODY else fault,
+        fault=fault,
+        unwedging=unwedging,
         evidence=attempts.evidence(at),
     )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from rig.analysis.attempts import NOBODY, Bools, Recent
+from rig.analysis.attempts import NOBODY, Bools, Recent, Rows
 from rig.analysis.context import Context
 from rig.analysis.faults import CRASHES, HEAL_IS_STRIKE, Fault, strike_of
-from rig.analysis.outage import Outage, Success, Trials, outage
+from rig.analysis.outage import Outage, Success, Trials, longest_wait, outage
 from rig.analysis.serving import Serving, compare
 from rig.analysis.sightings import hosts
 from rig.analysis.trials import stalled_long, touched, trials_of
@@ -20,6 +22,9 @@ from rig.journal.records import FaultKind
 Class: TypeAlias = Literal["survived", "replaced", "unaffected", "not recovered", "censored", "unknown"]
 """`unknown`: it recovered, but whether by the same instance cannot be told."""
 Group: TypeAlias = Literal["survived", "replaced"]
+MUCH_LONGER: Final = 3.0
+"""A model of which nothing failed was affected all the same when it kept somebody waiting so many times longer than
+in the calm before the strike, and for longer than `sustained`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,13 +73,27 @@ def decide(
     seen_t = until_t if rescue_t is None else min(until_t, rescue_t)
     rows = attempts.rows
     trials = trials_of(rows, context, fault, strike_t, entries)
-    found = _without_the_next_ones(trials, strike_t, seen_t if heal_t is None else heal_t, seen_t, quiet_s)
+    patience_s = max(quiet_s, MUCH_LONGER * _calm_wait(rows, strike_t, 2 * quiet_s))
+    judge = partial(
+        outage,
+        strike_t=strike_t,
+        heal_t=seen_t if heal_t is None else heal_t,
+        until_t=seen_t,
+        quiet_s=quiet_s,
+        patience_s=patience_s,
+    )
+    found = _without_the_next_ones(trials, judge, seen_t, quiet_s)
     end_t = seen_t if found.sustained is None else found.sustained.ended_t
     serving = _serving(fault, model, attempts, context, found, min(end_t + quiet_s, seen_t))
     overdue = heal_t is not None and seen_t - heal_t >= context.settings.settle_s
     recovery_class = _class(found, serving, hopeless=overdue or rescue_t is not None)
-    span_end_t = _span_end(fault, context, recovery_class, end_t if found.sustained else until_t)
-    attempts.mark((rows.fault == NOBODY) & touched(rows, fault, span_end_t, quiet_s), fault.number)
+    span_end_t, caught_up_t = _reach(fault, context, recovery_class, end_t if found.sustained else until_t, until_t)
+    stopped_t, early_t = context.windows.stopped_t(rows), strike_t - fault.struck_error_s
+    own = touched(rows, stopped_t, early_t, span_end_t, quiet_s)
+    if fault.processes_hit:
+        through = rows.part_through(slice(None), fault.processes_hit)
+        own |= through & touched(rows, stopped_t, early_t, caught_up_t, quiet_s)
+    attempts.mark((rows.fault == NOBODY) & own, fault.number)
     served_t = found.served.ended_t if found.served else None
     sustained_t = found.sustained.ended_t if found.sustained else None
     from_t = strike_t if heal_t is None else heal_t
@@ -106,7 +125,15 @@ def decide(
     )
 
 
-def _without_the_next_ones(trials: Trials, strike_t: float, heal_t: float, seen_t: float, quiet_s: float) -> Outage:
+def _calm_wait(rows: Rows, strike_t: float, window_s: float) -> float:
+    """The longest wait for a completion shortly before the strike; infinite where nothing was completed then."""
+    good = rows.where(rows.ok & (rows.ended_t <= strike_t))
+    calm = Trials(good.started_t, good.ended_t, np.full(len(good), np.nan), good.ok)
+    waited_s, _ = longest_wait(calm, strike_t - window_s, strike_t)
+    return waited_s or math.inf
+
+
+def _without_the_next_ones(trials: Trials, judge: partial[Outage], seen_t: float, quiet_s: float) -> Outage:
     """The outage, leaving to the next fault what that one may have stopped.
 
     A request that stalled shortly before the next strike, was in flight at it, and was ended by a deadline later, may
@@ -114,14 +141,14 @@ def _without_the_next_ones(trials: Trials, strike_t: float, heal_t: float, seen_
     """
 
     doubtful = _straddling(trials, seen_t, quiet_s)
-    shown = outage(trials.where(~doubtful), strike_t=strike_t, heal_t=heal_t, until_t=seen_t, quiet_s=quiet_s)
+    shown = judge(trials.where(~doubtful))
     if not doubtful.any():
         return shown
-    limit_t = seen_t if shown.failures else heal_t
+    limit_t = seen_t if shown.failures else float(judge.keywords["heal_t"])
     if shown.sustained is not None:
         limit_t = shown.sustained.ended_t
     kept = ~doubtful | (trials.failed_t <= limit_t)
-    return outage(trials.where(kept), strike_t=strike_t, heal_t=heal_t, until_t=seen_t, quiet_s=quiet_s)
+    return judge(trials.where(kept))
 
 
 def _straddling(trials: Trials, next_t: float, sustained_s: float) -> Bools:
@@ -167,14 +194,19 @@ def _group(recovery_class: Class, serving: Serving) -> Group | None:
             return None
 
 
-def _span_end(fault: Fault, context: Context, recovery_class: Class, end_t: float) -> float:
-    """Failures up to here are this fault's: recovery, or heal and catching up where the model was not touched."""
-    ends = [last_t for node in fault.processes_hit if (last_t := context.windows.rejoins.last_end_t(node)) is not None]
-    if recovery_class == "unaffected" and fault.heal_t is not None:
-        end_t = fault.heal_t
-    next_t = context.faults.next_strike_t(fault)
-    end_t = max([end_t, *ends])
-    return end_t if next_t is None else min(end_t, next_t)
+def _reach(fault: Fault, context: Context, recovery_class: Class, end_t: float, until_t: float) -> tuple[float, float]:
+    """Failures that stopped up to here are this fault's; and those through the nodes that it restarted up to there.
+
+    To recovery and catching up; where the model was not touched, to the heal. What the rig then restarted is its own.
+    """
+    strike_t, windows = strike_of(fault), context.windows
+    rescue_t = min((one.started_t for one in context.unwedged.get(fault.number, ())), default=None)
+    hit_t = min(until_t, math.inf if rescue_t is None else rescue_t)
+    caught_up_t = max([strike_t, *(windows.rejoins.end_within(node, strike_t, hit_t) for node in fault.processes_hit)])
+    whole_t = fault.heal_t if recovery_class == "unaffected" else None
+    end_t = max(end_t, caught_up_t) if whole_t is None else whole_t
+    stops = (context.faults.next_strike_t(fault), rescue_t)
+    return windows.reach_end_t(end_t, *stops), windows.reach_end_t(caught_up_t, *stops)
 
 
 def _unwedge_cost(fault: Fault, context: Context, trials: Trials) -> float | None:

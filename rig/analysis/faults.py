@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rig.faults.plan.registry import names_where
-from rig.journal.records import FaultChanged, FaultKind, FaultState
+from rig.journal.records import STOPPED, FaultChanged, FaultKind, FaultState
 
 CRASHES: Final[frozenset[str]] = names_where(lambda kind: kind.ends_process)
 """Kinds after which the exo process of a node is a new one."""
@@ -59,6 +59,11 @@ class Fault:
     def effective(self) -> bool:
         """Struck, with evidence that was never taken back. Only such a fault counts in a table."""
         return self.struck_t is not None and not (self.ineffective or self.invalid)
+
+    @property
+    def stopped(self) -> bool:
+        """Skipped because the run had come to its end."""
+        return self.skipped and self.reason == STOPPED
 
     @property
     def heal_t(self) -> float | None:

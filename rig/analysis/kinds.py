@@ -1,4 +1,4 @@
-"""One row for each kind of fault: what became of the faults, and of the models after them."""
+"""One row for each kind of fault: what became of the faults, and of the models after them. And for what the rig did."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rig.analysis.decision import Class, Recovery
 from rig.analysis.faults import Fault
 from rig.analysis.figures import Distribution, distribution
 from rig.analysis.requests import FaultCounts
+from rig.journal.records import Unwedged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +98,41 @@ def _row(
         lost=sum(count.lost for count in hurt),
         lost_own_node=sum(count.lost_own_node for count in hurt),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnwedgingRow:
+    """All that the rig restarted after one fault, and what that did to requests: it is neither a fault nor calm."""
+
+    fault: int
+    from_t: float  # the first restart
+    to_t: float  # all were started again
+    nodes: Sequence[str]
+    exposed: int
+    error: int
+    lost: int
+    lost_own_node: int
+
+
+def unwedging_rows(unwedged: Sequence[Unwedged], counts: Mapping[int, FaultCounts]) -> list[UnwedgingRow]:
+    """In the order in which the rig stepped in."""
+    by_fault: dict[int, list[Unwedged]] = {}
+    for one in unwedged:
+        by_fault.setdefault(one.fault, []).append(one)
+    return [
+        UnwedgingRow(
+            fault=fault,
+            from_t=min(one.started_t for one in restarts),
+            to_t=max(one.ended_t for one in restarts),
+            nodes=sorted({one.node for one in restarts}),
+            exposed=count.exposed,
+            error=count.error,
+            lost=count.lost,
+            lost_own_node=count.lost_own_node,
+        )
+        for fault, restarts in by_fault.items()
+        for count in (counts.get(fault) or FaultCounts(),)
+    ]
 
 
 def _belongs(recovery: Recovery, group: str) -> bool:

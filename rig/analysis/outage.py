@@ -44,9 +44,10 @@ class Outage:
     """Times on the run's clock.
 
     `served`: the first success that was started after the heal. `sustained`: the first such success after which
-    nothing failed for `quiet_s`, proved by a further success in that time. `quiet`: nothing failed at all, and
-    something succeeded. `restored_t`: the end of the first success after the last failure before `sustained`, which may
-    have come before the heal. `failures` up to `sustained` (or all), `late_failures` after its quiet time.
+    nothing failed for `quiet_s`, proved by a further success in that time. `quiet`: nothing failed at all, something
+    succeeded, and nothing had to wait for longer than `patience_s`. `restored_t`: the end of the first success after
+    the last failure before `sustained`, which may have come before the heal. `failures` up to `sustained` (or all),
+    `late_failures` after its quiet time.
     """
 
     served: Success | None
@@ -59,10 +60,13 @@ class Outage:
     silence_s: float
 
 
-def outage(trials: Trials, *, strike_t: float, heal_t: float, until_t: float, quiet_s: float) -> Outage:
+def outage(
+    trials: Trials, *, strike_t: float, heal_t: float, until_t: float, quiet_s: float, patience_s: float = math.inf
+) -> Outage:
     """Judge one model after one fault, by trials in the order of their ends; nothing after `until_t` is looked at.
 
-    `strike_t` ≤ `heal_t`; `until_t` is the next strike, the rig's own intervention, or the end of the journal.
+    `strike_t` ≤ `heal_t`; `until_t` is the next strike, the rig's own intervention, or the end of the journal. Where
+    nothing failed but something was completed only after `patience_s` of silence, that silence was the outage.
     """
     failed = np.sort(trials.failed_t[trials.counts & (trials.failed_t <= until_t)])  # NaN is not before anything
     failed = failed[np.searchsorted(failed, strike_t) :]
@@ -72,14 +76,24 @@ def outage(trials: Trials, *, strike_t: float, heal_t: float, until_t: float, qu
     sustained = _sustained(after, failed, until_t=until_t, quiet_s=quiet_s) if len(failed) else None
     enough = served is not None and until_t >= heal_t + quiet_s
     end_t = until_t if sustained is None else sustained.ended_t
+    quiet, over_t = not len(failed) and enough, None
     if not len(failed) and served is not None:
         end_t = min(until_t, max(heal_t + quiet_s, served.ended_t))
+        waited_s, heard_t = longest_wait(good, strike_t, end_t)
+        if quiet and waited_s > patience_s:
+            heard = after.where(after.ended_t >= heard_t)
+            quiet, over_t = False, heard_t
+            sustained = _success(heard, 0) if len(heard.ended_t) else served
+            end_t = sustained.ended_t
+    elif sustained is not None:
+        last_t = float(failed[np.searchsorted(failed, end_t, "right") - 1])
+        over_t = float(good.ended_t[good.ended_t >= last_t].min())
     kept = int(np.searchsorted(failed, end_t, "right"))
     return Outage(
         served=served,
         sustained=sustained,
-        quiet=not len(failed) and enough,
-        restored_t=None if sustained is None else float(good.ended_t[good.ended_t >= failed[kept - 1]].min()),
+        quiet=quiet,
+        restored_t=over_t,
         failures=kept,
         late_failures=len(failed) - kept,
         resolution_s=resolution(trials, heal_t, end_t),
@@ -117,6 +131,20 @@ def serves(trials: Trials, *, since_t: float, heal_t: float, now: float, quiet_s
     if not len(ends) or ends[-1] <= now - quiet_s:
         return False
     return now - (float(ends[0]) if last_t >= since_t else heal_t) >= quiet_s
+
+
+def longest_wait(good: Trials, from_t: float, to_t: float) -> tuple[float, float]:
+    """Within [from_t, to_t], the longest time in which nothing was completed although something waited that was
+    completed in the end: how long, and when it was over. Without any, 0 and `from_t`."""
+    ends = good.ended_t
+    begun_t = np.minimum.accumulate(good.started_t[::-1])[::-1]  # of what was completed here or later, the first start
+    before_t = np.concatenate(([-math.inf], ends[:-1]))
+    asked = (from_t < ends) & (ends <= to_t)
+    if not asked.any():
+        return 0.0, from_t
+    waited_s = (ends - np.maximum(np.maximum(before_t, begun_t), from_t))[asked]
+    longest = int(waited_s.argmax())
+    return float(waited_s[longest]), float(ends[asked][longest])
 
 
 def silence(good_t: Floats, from_t: float, to_t: float) -> float:

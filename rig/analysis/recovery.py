@@ -13,6 +13,7 @@ from rig.analysis.decision import Recovery, decide
 from rig.analysis.faults import Fault, strike_of
 from rig.analysis.outage import serves
 from rig.analysis.pairing import Pairing
+from rig.analysis.rescue import Rescue, rescue
 from rig.analysis.settings import Settings
 from rig.analysis.sightings import ServedIds
 from rig.analysis.trials import trials_of
@@ -37,6 +38,7 @@ class RecoveryTracker:
         self.context = Context(settings)
         self.pairing = Pairing()
         self.recoveries: list[Recovery] = []
+        self.rescues: list[Rescue] = []
         self._batcher = Batcher()
         self._parts: deque[Attempts] = deque()
         self._models: dict[str, None] = dict.fromkeys(settings.models)
@@ -171,13 +173,14 @@ class RecoveryTracker:
         return False
 
     def settle(self, *, ended: bool = False) -> None:
-        """Decide what no further record can change (or, at the end, everything), and forget what that needed."""
+        """Decide what no further record can change (or, at the end, everything), and forget what that needed.
+
+        A fault without effect is waited for too: the rig may have unwedged the target after it.
+        """
         together: Together | None = None
         kept: list[tuple[Fault, str]] = []
         waiting: set[str] = set()  # a model's faults are decided in order, each taking its failures
         for fault, model in self._pending:
-            if fault.closed_t is not None and not fault.effective:
-                continue
             following = self.context.faults.following(fault)
             next_t = None if following is None else strike_of(following)
             closed = not fault.open and following is not None and not following.open
@@ -185,15 +188,22 @@ class RecoveryTracker:
             if ended or (ready and model not in waiting):
                 until_t = self.context.now_t if next_t is None else next_t
                 together = together or Together(list(self._parts))
-                attempts = Recent(together, model)
-                recovery = decide(fault, model, attempts, self.context, entries=self._entries, until_t=until_t)
-                if not self._live:
-                    self.recoveries.append(recovery)
+                self._decide(fault, model, Recent(together, model), until_t)
             else:
                 waiting.add(model)
                 kept.append((fault, model))
         self._pending = kept
         self._forget()
+
+    def _decide(self, fault: Fault, model: str, attempts: Recent, until_t: float) -> None:
+        """What the fault did to the model, if it took effect, and then what the rig's unwedging after it did."""
+        recovery = None
+        if fault.effective:
+            recovery = decide(fault, model, attempts, self.context, entries=self._entries, until_t=until_t)
+        rescued = rescue(fault, model, attempts, self.context, recovery, entries=self._entries, until_t=until_t)
+        if not self._live:
+            self.recoveries += [recovery] if recovery else []
+            self.rescues += [rescued] if rescued else []
 
     def _forget(self) -> None:
         before_t = self.settled_t() - 2 * self.settings.sustained_s

@@ -16,7 +16,7 @@ MAX_LISTED: Final = 200
 
 CALM: Final = "calm"
 FAULTED: Final = "around faults"
-"""Exposed to one, or through an own node that was faulted or rejoining."""
+"""Exposed to one or to an unwedging, through an own node that was faulted or rejoining, or failed by any of these."""
 
 Own = Literal["node", "rejoining"] | None
 
@@ -35,12 +35,13 @@ class Lost:
     ended_t: float
     own: Own
     fault: int | None
+    unwedging: int | None  # the rig's own, after this fault
     evidence: str
 
 
 @dataclass(slots=True)
 class FaultCounts:
-    """Of the requests of the load: exposed to this fault, and the failures that are attributed to it."""
+    """Of the requests of the load: exposed to this fault (or unwedging), and the failures that are attributed to it."""
 
     exposed: int = 0
     error: int = 0
@@ -59,7 +60,7 @@ class Goodput:
 
 @dataclass(slots=True)
 class Tally:
-    """The result. `calm` counts requests that were neither exposed nor own-node nor own-rejoining."""
+    """The result. `calm` counts what neither a fault nor an unwedging of the rig's touched."""
 
     total: Counts = field(default_factory=Counts)
     calm: Counts = field(default_factory=Counts)
@@ -68,6 +69,8 @@ class Tally:
     by_entry: defaultdict[str, Counts] = field(default_factory=lambda: defaultdict(Counts))
     by_streamed: defaultdict[str, Counts] = field(default_factory=lambda: defaultdict(Counts))
     by_fault: defaultdict[int, FaultCounts] = field(default_factory=lambda: defaultdict(FaultCounts))
+    by_unwedging: defaultdict[int, FaultCounts] = field(default_factory=lambda: defaultdict(FaultCounts))
+    """By the fault after which the rig stepped in."""
     latencies: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))  # by model
     latencies_by_entry: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
     latencies_by_streamed: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))

@@ -10,17 +10,24 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from rig.analysis.counts import NO_OBJECTIVES, Objectives
+from rig.faults.plan.plan import Plan
 from rig.journal.run import RunInfo
 
 OWN_NODE_TOLERANCE_S: Final = 1.0
 """A fault that came so soon after a request's last progress may have stopped it (at pace 1)."""
+LEAD_S: Final = 0.5
+"""What is struck or restarted stops so long before that is known: a tree is stopped before it is killed (at pace 1)."""
+
+CALM_ERRORS: Final = float(Plan.model_fields["calm_errors"].default)
+"""The bound of runs that were written before plans had one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Durations in seconds of the run's clock; `bounds` maps a fault kind to its bound of time to serve, if it has one.
 
-    `due_kinds` are the kinds among the faults that a run of this length was expected to strike.
+    `calm_errors` is how many of the requests that nothing touched may get an error, as a share. `due_kinds` are the
+    kinds among the faults that a run of this length was expected to strike.
     """
 
     models: tuple[str, ...]
@@ -30,8 +37,10 @@ class Settings:
     settle_s: float = 240.0
     baseline_s: float = 300.0
     tolerance_s: float = OWN_NODE_TOLERANCE_S
+    lead_s: float = LEAD_S
     open_loop: bool = False
     objectives: Objectives = NO_OBJECTIVES
+    calm_errors: float = CALM_ERRORS
     bounds: Mapping[str, float] = field(default_factory=dict[str, float])
     plan_kinds: tuple[str, ...] = ()
     due_kinds: tuple[str, ...] = ()
@@ -48,12 +57,14 @@ def settings_of(info: RunInfo) -> Settings:
         models=tuple(dict.fromkeys(models)),
         entries=tuple(str(name) for name in _mapping(info.inventory.get("nodes"))),
         pace=pace,
-        sustained_s=_seconds(plan, "sustained", 15.0 / pace),
-        settle_s=_seconds(plan, "settle", 240.0 / pace),
-        baseline_s=_seconds(plan, "baseline", 300.0 / pace),
+        sustained_s=_number(plan, "sustained", 15.0 / pace),
+        settle_s=_number(plan, "settle", 240.0 / pace),
+        baseline_s=_number(plan, "baseline", 300.0 / pace),
         tolerance_s=OWN_NODE_TOLERANCE_S / pace,
+        lead_s=LEAD_S / pace,
         open_loop=_mapping(workload.get("arrivals")).get("kind", "closed") != "closed",
         objectives=_objectives(_mapping(workload.get("objectives"))),
+        calm_errors=_number(plan, "calm_errors", CALM_ERRORS),
         bounds=bounds,
         plan_kinds=tuple(kind for kind, value in kinds.items() if float(value.get("weight", 1.0)) > 0),
         due_kinds=tuple(dict.fromkeys(planned.kind for planned in info.schedule[: info.expected_faults])),
@@ -74,6 +85,6 @@ def _sequence(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-def _seconds(values: Mapping[str, Any], key: str, default: float) -> float:
+def _number(values: Mapping[str, Any], key: str, default: float) -> float:
     value = values.get(key)
     return float(value) if isinstance(value, int | float) else default

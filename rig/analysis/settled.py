@@ -9,7 +9,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.analysis.attempts import NOBODY, OUTCOMES, Attempts, Bools, Places
+from rig.analysis.attempts import NOBODY, OUTCOMES, Attempts, Bools, Places, blamed
 from rig.analysis.requests import Own
 from rig.journal.records import Outcome, RequestStarted
 
@@ -20,13 +20,14 @@ NOT_OWN, OWN_NODE, OWN_REJOINING = range(len(OWNS))
 @dataclass(frozen=True, slots=True)
 class Judged:
     """How one request that ended was counted: `exposed` to an effective fault, `fault` is the one to which its failure
-    is attributed."""
+    is attributed, `unwedging` the one after which the rig's own restarts made it fail."""
 
     outcome: Outcome
     own: Own
     void: bool
     exposed: bool
     fault: int | None
+    unwedging: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +44,15 @@ class Settled:
     windows: Sequence[tuple[int, Places]] = ()
 
     def judged(self, at: int) -> Judged:
-        attempts, fault = self.attempts, int(self.attempts.fault[at])
+        attempts = self.attempts
+        fault, unwedging = blamed(NOBODY if self.void[at] else int(attempts.fault[at]))
         return Judged(
             outcome=OUTCOMES[int(attempts.rows["outcome"][at])],
             own=OWNS[int(self.own[at])],
             void=bool(self.void[at]),
             exposed=bool(self.exposed[at]),
-            fault=None if fault == NOBODY or self.void[at] else fault,
+            fault=fault,
+            unwedging=unwedging,
         )
 
 

@@ -1,35 +1,64 @@
-"""Outages by model, for asking which were going on at a moment. One entry a recovery."""
+"""Outages by model, for asking which were going on at a moment. One entry a recovery, or an unwedging."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Window
+from rig.analysis.rescue import Rescue
+
+_T = TypeVar("_T")
 
 
-class Spans:
-    def __init__(self) -> None:
+class Span(NamedTuple):
+    """Of an outage of a model, and the fault that made it, or after which the rig stepped in."""
+
+    model: str
+    fault: int
+    window: Window
+
+
+class Spans(Generic[_T]):
+    """`span` tells of each what its outage was; None where there was none."""
+
+    def __init__(self, span: Callable[[_T], Span | None]) -> None:
+        self._span = span
         self._taken = 0
-        self._by_model: dict[str, list[Recovery]] = {}
-        self._strikes: dict[str, list[float]] = {}
+        self._by_model: dict[str, list[Span]] = {}
+        self._begins: dict[str, list[float]] = {}
         self._longest_s = 0.0
 
-    def take(self, recoveries: list[Recovery]) -> None:
-        for recovery in recoveries[self._taken :]:
-            if recovery.affected:
-                insort(self._by_model.setdefault(recovery.model, []), recovery, key=lambda span: span.strike_t)
-                insort(self._strikes.setdefault(recovery.model, []), recovery.strike_t)
-                self._longest_s = max(self._longest_s, outage_end_t(recovery) - recovery.strike_t)
-        self._taken = len(recoveries)
+    def take(self, found: Sequence[_T]) -> None:
+        """Those that were decided so far; the list may only have grown."""
+        for one in found[self._taken :]:
+            if (span := self._span(one)) is not None:
+                insort(self._by_model.setdefault(span.model, []), span, key=_begin)
+                insort(self._begins.setdefault(span.model, []), _begin(span))
+                self._longest_s = max(self._longest_s, span.window.to_t - span.window.from_t)
+        self._taken = len(found)
 
-    def outages(self, from_t: float, to_t: float) -> Iterator[tuple[str, int, Window]]:
-        """Model, fault, and when, of the outages that began by `to_t` and may not have ended at `from_t`."""
-        for model, strikes in self._strikes.items():
-            first, last = bisect_left(strikes, from_t - self._longest_s), bisect_right(strikes, to_t)
-            for span in self._by_model[model][first:last]:
-                yield model, span.fault, Window(span.strike_t, outage_end_t(span))
+    def outages(self, from_t: float, to_t: float) -> Iterator[Span]:
+        """Those that began by `to_t` and may not have ended at `from_t`."""
+        for model, begins in self._begins.items():
+            first, last = bisect_left(begins, from_t - self._longest_s), bisect_right(begins, to_t)
+            yield from self._by_model[model][first:last]
+
+
+def _begin(span: Span) -> float:
+    return span.window.from_t
+
+
+def of_recovery(recovery: Recovery) -> Span | None:
+    if not recovery.affected:
+        return None
+    return Span(recovery.model, recovery.fault, Window(recovery.strike_t, outage_end_t(recovery)))
+
+
+def of_rescue(found: Rescue) -> Span:
+    return Span(found.model, found.fault, Window(found.from_t, found.restored_t))
 
 
 def outage_end_t(recovery: Recovery) -> float:

@@ -10,9 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from rig.analysis.attempts import Bools, Rows
+from rig.analysis.attempts import Bools, Rows, by_deadline
 from rig.analysis.firsts import Firsts
-from rig.analysis.ticks import Health
+from rig.analysis.ticks import Health, health_row, healths
+from rig.journal.records import AnyRecord, Own, RequestEnded
 
 STALL_S: Final = 1.0
 """An event-loop lag from which a deadline's running out is in doubt (at pace 1)."""
@@ -71,16 +72,26 @@ class Stalls:
         self.total_s += stall.length_s
         self.kept.append(stall)
 
+    def feed(self, record: AnyRecord) -> None:
+        """Records one by one; others than the rig's own health are passed over."""
+        if isinstance(record, Own):
+            self.take(healths([health_row(record)]))
+
+    def may_have_ended(self, end: RequestEnded) -> bool:
+        """Whether one makes void how this request ended, see `voids`."""
+        return by_deadline(end) and self._across(end.started_t, end.ended_t)
+
     def voids(self, rows: Rows) -> Bools:
-        """Which outcomes a stall makes void: it lies across the moment at which a deadline of the rig's decided.
+        """Which outcomes say nothing of the target: the rig itself failed, or it stalled across the moment at which a
+        deadline of its own decided.
 
         A sleep anywhere in the request does so too: peers give up a connection that nobody reads. Only losses by the
-        rig's own deadlines and its connect time-outs can become void.
+        rig's own deadlines and its connect time-outs can become void by a stall.
         """
-        found = np.zeros(len(rows), dtype=np.bool_)
+        found = rows.own_failure.copy()
         if self.kept:
             for at in np.flatnonzero(rows.by_deadline).tolist():
-                found[at] = self._across(float(rows.started_t[at]), float(rows.ended_t[at]))
+                found[at] |= self._across(float(rows.started_t[at]), float(rows.ended_t[at]))
         return found
 
     def _across(self, started_t: float, ended_t: float) -> bool:

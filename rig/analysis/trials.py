@@ -15,7 +15,7 @@ import numpy as np
 
 from rig.analysis.attempts import NOBODY, Bools, Floats, Rows
 from rig.analysis.context import Context
-from rig.analysis.faults import Fault, strike_of
+from rig.analysis.faults import Fault
 from rig.analysis.outage import Trials
 
 
@@ -36,13 +36,12 @@ def trials_of(rows: Rows, context: Context, fault: Fault | None, since_t: float,
     return Trials(recent.started_t, recent.ended_t, failed_t, counts, recent)
 
 
-def touched(rows: Rows, fault: Fault, span_end_t: float, sustained_s: float) -> Bools:
-    """Failures that belong to the fault: between their progress stopping and their end the fault was going on.
+def touched(rows: Rows, stopped_t: Floats, strike_t: float, span_end_t: float, sustained_s: float) -> Bools:
+    """Failures that belong to a strike: its reach was not over when they stopped, and they had not ended before it.
 
     One that had stalled `sustained_s` before the strike, and was ended by a deadline of the rig's, does not.
     """
-    strike_t = strike_of(fault)
-    going_on = (rows.ended_t >= strike_t - fault.struck_error_s) & (rows.stalled_t <= span_end_t)
+    going_on = (rows.ended_t >= strike_t) & (stopped_t <= span_end_t)
     return ~rows.ok & going_on & ~(rows.by_deadline & rows.lost & stalled_long(rows, strike_t, sustained_s))
 
 
@@ -54,7 +53,7 @@ def _moments(failures: Rows, context: Context, since_t: float, early_t: float) -
 
 
 def _count(recent: Rows, failures: Rows, context: Context, *, all_hit: bool) -> Bools:
-    excused = (failures.fault != NOBODY) | context.stalls.voids(failures)
+    excused = (failures.fault != NOBODY) | context.voids(failures)
     excused |= _queued(recent, failures, context.settings.sustained_s / 3)
     if not all_hit:
         excused |= context.windows.own_node(failures) | context.windows.rejoining(failures)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks import calls, faults, keeper, promises, recoveries, requests, rig, symptoms, timing
-from rig.analysis.checks.check import Check, CheckResult
+from rig.analysis.checks.check import Check, CheckResult, evidence
+from rig.analysis.checks.needs import EVERYTHING, NEEDS
 from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -21,6 +22,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     *rig.CHECKS,
     *timing.CHECKS,
 )
+
+_OF_REQUESTS: Final = frozenset(check.name for check in requests.CHECKS)
+"""These leave out by themselves what failed once a lock was lost: it is void."""
 
 Word: TypeAlias = Literal["pass", "fail", "unknown"]
 EXIT_CODES: Final[dict[Word, int]] = {"pass": EXIT_PASS, "fail": EXIT_FAIL, "unknown": EXIT_UNKNOWN}
@@ -38,7 +42,7 @@ class Verdict:
 
 def verdict_of(analysis: Analysis, checks: tuple[Check, ...] = CHECKS) -> Verdict:
     """The worst of fail > unknown > pass. Not exercised is neutral, unless the plan requires the check."""
-    results = tuple(run_check(check, analysis) for check in checks)
+    results = tuple(_unless_unlocked(run_check(check, analysis), analysis) for check in checks)
     known = {result.name for result in results}
     required = set(analysis.settings.requires)
     unmet = [result for result in results if result.status == "not-exercised" and result.name in required]
@@ -50,10 +54,23 @@ def verdict_of(analysis: Analysis, checks: tuple[Check, ...] = CHECKS) -> Verdic
     return Verdict("pass", results)
 
 
+def _unless_unlocked(result: CheckResult, analysis: Analysis) -> CheckResult:
+    """Once another rig may have been at work, nothing but a request that was lost before can fail the target."""
+    if analysis.unlocked_t is None or result.status != "fail" or result.name in _OF_REQUESTS:
+        return result
+    said = f"{result.summary}; but since {analysis.unlocked_t:.1f} s another rig may have been at work on the nodes"
+    return replace(result, status="unknown", summary=said)
+
+
 def run_check(check: Check, analysis: Analysis) -> CheckResult:
-    """A check that crashes has found out nothing: unknown. Whatever it raises must not cost the report."""
+    """A check that crashes has found out nothing: unknown. Whatever it raises must not cost the report. So has one that
+    needs answers of the target which the rig did not understand.
+    """
     try:
         answer = check.judge(analysis)
     except Exception as error:
         return CheckResult(check.name, check.promise, "unknown", f"the check crashed: {error!r}", ())
+    if blind := analysis.watch.blind.lines(NEEDS.get(check.name, EVERYTHING)):
+        summary = f"it needs what was not understood; {answer.status} by the rest: {answer.summary}"
+        return CheckResult(check.name, check.promise, "unknown", summary, evidence([*blind, *answer.evidence]))
     return CheckResult(check.name, check.promise, answer.status, answer.summary, answer.evidence)

@@ -6,14 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from rig.analysis.blind import Blind
 from rig.analysis.firsts import Firsts
 from rig.analysis.keeper.rules import Rules
+from rig.analysis.keeper.statuses import StatusWatch
 from rig.analysis.keeper.story import Story
 from rig.analysis.keeper.tape import KeeperTape
+from rig.analysis.looking import Looking
 from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.elections import ElectionWatch
 from rig.analysis.symptoms.memory import MemoryWatch
 from rig.analysis.symptoms.processes import ProcessWatch
+from rig.analysis.symptoms.rings import Apart, RingWatch
 from rig.analysis.symptoms.speed import SpeedWatch
 from rig.analysis.symptoms.views import ViewWatch
 from rig.analysis.ticks import Health, Index, handed_over
@@ -24,6 +28,8 @@ from rig.journal.records import (
     EventSeen,
     Expected,
     FaultChanged,
+    Finding,
+    Looked,
     MasterSeen,
     NodeMemory,
     NodeProcesses,
@@ -39,29 +45,41 @@ Feed = Callable[[AnyRecord], None]
 
 @dataclass
 class Watch:
-    """`pace` and `embedded` are the run's. `stories` and `load_end_t` are there once `finish` was called."""
+    """`pace` and `embedded` are the run's. `stories`, `apart` and `load_end_t` are there once `finish` was called."""
 
     pace: float
     embedded: bool
     expected: list[Expected] = field(default_factory=lambda: Firsts[Expected](MAX_EXPECTED))
     stories: list[Story] = field(default_factory=list[Story])
+    apart: list[Apart] = field(default_factory=list[Apart])
     load_end_t: float = 0.0
 
     def __post_init__(self) -> None:
         self.rules = Rules(self.pace)
         self.keeper = KeeperTape(self.rules)
+        self.statuses = StatusWatch(self.rules)
         self.calm = Calm(self.pace)
         self.views = ViewWatch(self.calm, self.keeper.reigns)
         self.elections = ElectionWatch(self.calm)
-        self.processes = ProcessWatch()
+        self.processes = ProcessWatch(self.pace)
+        self.rings = RingWatch(self.pace)
         self.memory = MemoryWatch(own_word=not self.embedded, pace=self.pace)
         self.speed = SpeedWatch()
+        self.blind = Blind()
+        self.looking = Looking()
         self._drained = False
         self.seen_t = 0.0  # of the latest record, told from outside
         state: list[Feed] = [self.keeper.feed, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]
         self._routes: dict[type, list[Feed]] = {
-            ViewChanged: [self.keeper.feed, self.views.feed, self.memory.feed],
-            Reachability: [self.views.feed],
+            ViewChanged: [
+                self.keeper.feed,
+                self.statuses.feed,
+                self.views.feed,
+                self.memory.feed,
+                self.processes.feed,
+                self.rings.feed,
+            ],
+            Reachability: [self.views.feed, self.rings.feed],
             MasterSeen: state,
             FaultChanged: state,
             PhaseStarted: [self.calm.feed, self.memory.feed, self._phase],
@@ -72,6 +90,8 @@ class Watch:
             NodeMemory: [self.memory.feed],
             NodeProcesses: [self.processes.feed, self.memory.feed],
             Expected: [self._expect],
+            Looked: [self.blind.feed, self.looking.feed],
+            Finding: [self.blind.feed, self.keeper.feed],
         }
 
     def feed(self, record: AnyRecord) -> None:
@@ -97,6 +117,7 @@ class Watch:
             self.views.finish(end_t)
         self.keeper.end_t = max(self.keeper.end_t, end_t)
         self.stories = self.keeper.stories()
+        self.apart = self.rings.found(end_t)
 
     def _health(self, rows: Health) -> None:
         self.speed.health(rows)

@@ -100,16 +100,21 @@ class Rejoins:
     def restarted_nodes(self) -> list[str]:
         return list(self._windows)
 
-    def last_end_t(self, node: str) -> float | None:
-        return self._windows[node][-1].to_t if node in self._windows else None
+    def end_within(self, node: str, from_t: float, to_t: float) -> float:
+        """When the last process that was started in [from_t, to_t) had caught up; `from_t` where none was."""
+        ends = [each.to_t for each in self._windows.get(node, ()) if from_t <= each.from_t < to_t]
+        return max(ends, default=from_t)
 
 
 class Windows:
     """Own-node windows of every node, from the faults and from what the rig restarted itself."""
 
-    def __init__(self, faults: FaultLog, *, tolerance_s: float, settle_s: float, unseen_s: float) -> None:
+    def __init__(
+        self, faults: FaultLog, *, tolerance_s: float, lead_s: float, settle_s: float, unseen_s: float
+    ) -> None:
         self._faults = faults
         self._tolerance_s = tolerance_s
+        self._lead_s = lead_s
         self._unseen_s = unseen_s
         self._unwedged: dict[str, list[Window]] = {}
         self.rejoins = Rejoins(settle_s)
@@ -138,7 +143,7 @@ class Windows:
     def own_node(self, rows: Rows) -> Bools:
         """Whose entry node was faulted while it mattered to the request."""
         found = np.zeros(len(rows), dtype=np.bool_)
-        near = Near(rows.started_t, self._mattered_until(rows))
+        near = Near(rows.started_t, self.stopped_t(rows) + self._tolerance_s)
         if not near:
             return found
         for window, hit in self._own(near.first_t, near.last_t):
@@ -162,13 +167,20 @@ class Windows:
             found[there] = self.rejoins.open_at_each(entry, rows.started_t[there])
         return found
 
-    def _mattered_until(self, rows: Rows) -> Floats:
-        until_t = rows.stalled_t
+    def reach_end_t(self, end_t: float, *strikes: float | None) -> float:
+        """What went on to `end_t` reaches no further than the next strike, which stops what it hits before it is known
+        to have struck."""
+        return min([end_t, *(strike_t - self._lead_s for strike_t in strikes if strike_t is not None)])
+
+    def stopped_t(self, rows: Rows) -> Floats:
+        """When their progress stopped. What is not streamed shows none: it is taken to have progressed until the first
+        strike after its start, if that came soon."""
+        stopped_t = rows.stalled_t
         unseen = np.flatnonzero(~(rows.streamed | rows.progressed))
         if len(unseen):
             started_t, strikes = rows.started_t[unseen], self._faults.strikes
             after = np.array([*strikes[bisect_left(strikes, float(started_t.min())) :], math.inf])
             first_t = after[np.searchsorted(after, started_t)]
             reached_t = np.where(first_t <= started_t + self._unseen_s, first_t, started_t)
-            until_t[unseen] = np.minimum(reached_t, rows.ended_t[unseen])
-        return until_t + self._tolerance_s
+            stopped_t[unseen] = np.minimum(reached_t, rows.ended_t[unseen])
+        return stopped_t

@@ -206,11 +206,18 @@ def inject(
 
 
 @app.command()
-def heal(*, inventory: Inventory = None, as_json: Json = False) -> None:
+def heal(
+    *,
+    inventory: Inventory = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask, also where that ends faults of a run that is alive.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Undo every fault whose lease is still on a node. Needs no journal of the run that left it."""
     from rig.cli.heal import heal as command
 
-    _exit(command(inventory=inventory, as_json=as_json))
+    _exit(command(inventory=inventory, yes=yes, as_json=as_json))
 
 
 @app.command()

@@ -8,7 +8,7 @@ import json
 from rig.cli.reach import running_nodes
 from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
-from rig.errors import EXIT_PASS, EXIT_UNKNOWN, NodeError
+from rig.errors import EXIT_PASS, EXIT_UNKNOWN, NodeError, UsageError
 from rig.faults.plan.read import load_plan
 from rig.nodes.bootstrap import Bootstrapped, Step, allowed_for, bootstrap
 from rig.nodes.ssh import open_nodes
@@ -19,6 +19,11 @@ def bootstrap_nodes(
 ) -> int:
     """Without `yes` it only says what it would do. Exit 0, or 3 when a node refused or could not be reached."""
     reach = running_nodes(inventory)
+    if reach.inventory.on_this_machine:
+        raise UsageError(
+            f"{reach.name}: these nodes are processes of this machine: it would be set up as if it were a node",
+            remedy="an embedded cluster needs no bootstrap; give the inventory of real nodes, or `hosts: namespaces`",
+        )
     step: Step = ("remove" if remove else "install") if yes else "plan"
     if remove and not yes:
         print(

@@ -140,7 +140,8 @@ def _make_room(folder: Path) -> None:
     process = running(folder)
     if process is not None:
         raise ClusterError(
-            f"an embedded cluster runs in {folder} (pid {process.pid})", remedy="rig cluster down, or another --folder"
+            f"an embedded cluster runs in {folder} (pid {process.pid})",
+            remedy="another --folder, or `rig cluster down` where nobody uses it",
         )
     if (folder / "cluster.json").exists():
         layout = read_layout(folder)

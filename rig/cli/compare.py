@@ -12,9 +12,10 @@ from rig.compare.compare import compare_folders
 from rig.compare.words import as_json as comparison_json
 from rig.compare.words import conclusions, tables
 from rig.errors import EXIT_FAIL, EXIT_PASS
-from rig.report.console import default_console, print_table
+from rig.report.console import print_table
 from rig.report.find import find_run
 from rig.report.markdown import escape, table_markdown
+from rig.report.plain import console_on
 
 
 def compare(
@@ -34,7 +35,7 @@ def compare(
         parts = [f"## {escape(found.base.name)} and what came after", listed, *map(table_markdown, tables(found))]
         sys.stdout.write("\n\n".join(parts) + "\n")
     else:
-        console = default_console()
+        console = console_on()
         for table in tables(found):
             print_table(table, console)
             console.print()

@@ -9,22 +9,27 @@ import json
 from rich.table import Table
 from rich.text import Text
 
-from rig.cli.instances import examine_instances
-from rig.cli.reach import running_nodes
+from rig.cli.instances import ALL, deployed_now, examine_instances, judge_deployments
+from rig.cli.reach import Reach, running_nodes
 from rig.cli.rehearse import print_rehearsed, rehearse_plan
 from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, SshError
 from rig.faults.plan.plan import Plan
 from rig.faults.plan.read import load_plan
+from rig.injection.lease import refuse_live
 from rig.injection.rehearsal import Rehearsed
 from rig.nodes.consent import first_contact
 from rig.nodes.doctor import Finding, worst
 from rig.nodes.doctor_full import examine_fully
+from rig.nodes.lock import hold_locks
 from rig.nodes.rehearse import rehearse
 from rig.nodes.scripts import upload
-from rig.nodes.ssh import open_nodes
+from rig.nodes.ssh import Nodes, open_nodes
+from rig.soak.halting import unless
+from rig.soak.interrupt import Interrupt
 
+KNOWN_AGAIN_S = 60.0  # a node that was restarted has its links after some 22 s
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
@@ -41,9 +46,10 @@ def doctor(
     """Exit 0 when nothing fails, 3 otherwise. `faults`: the plan whose needs are checked (None: keeper)."""
     reach = running_nodes(inventory)
     plan = load_plan(faults or "keeper")
-    if rehearse_restart:
-        asyncio.run(_rehearse(reach.inventory, yes=yes))
-    findings = asyncio.run(_examine(reach.inventory, plan, evaluate=evaluate))
+    cost = asyncio.run(_rehearse(reach, yes=yes)) if rehearse_restart else []
+    if isinstance(cost, int):
+        return cost
+    findings = [*asyncio.run(_examine(reach.inventory, plan, evaluate=evaluate)), *cost]
     rehearsed: list[Rehearsed] = []
     if rehearse and worst(findings) != "fail":
         rehearsed = asyncio.run(rehearse_plan(reach, plan, yes=yes, quiet=as_json))
@@ -69,19 +75,43 @@ async def _examine(inventory: Inventory, plan: Plan, *, evaluate: bool) -> list[
         return [*found, *await examine_instances(nodes)]
 
 
-async def _rehearse(inventory: Inventory, *, yes: bool) -> None:
-    """One node after the other, so that a start that does not work takes down one node and no more."""
+async def _rehearse(reach: Reach, *, yes: bool) -> list[Finding] | int:
+    """What the restarts cost; the exit code of an interruption, which does not leave a node without its exo."""
+    with Interrupt() as interrupt:
+        cost = await unless(interrupt.event, restart_each(reach, yes=yes))
+        return interrupt.exit_code if cost is None else cost
+
+
+async def restart_each(reach: Reach, *, yes: bool) -> list[Finding]:
+    """One node after the other, so that a start that does not work takes down one node and no more; each is given time
+    to know the deployments again, which the next one may be the last to know. Returns what it cost.
+    """
     console = console_on(stderr=True)
-    names = [name for name, node in inventory.nodes.items() if node.faults]
+    names = [name for name, node in reach.inventory.nodes.items() if node.faults]
 
     def say(text: str) -> None:
         console.print(text, markup=False)
 
-    async with open_nodes(inventory, names=names) as nodes:
+    async with open_nodes(reach.inventory, names=names) as nodes:
         await asyncio.gather(*(upload(conn) for conn in nodes.values()))
-        await first_contact(nodes, yes=yes, say=say)
-        for conn in nodes.values():
-            await rehearse(conn, say)
+        async with hold_locks(nodes, "rehearsal", say=say):
+            await refuse_live(nodes, inventory=reach.name)  # under the lock: of nobody who is at work
+            await first_contact(nodes, yes=yes, say=say)
+            before = await deployed_now(nodes)
+            for name, conn in nodes.items():
+                await rehearse(conn, say)
+                await _known_again({name: conn}, before)
+            return judge_deployments(before, await deployed_now(nodes))
+
+
+async def _known_again(nodes: Nodes, wanted: frozenset[str]) -> bool:
+    """Waits, bounded, until the nodes list these deployments."""
+    deadline = asyncio.get_running_loop().time() + KNOWN_AGAIN_S
+    while not wanted <= await deployed_now(nodes):
+        if asyncio.get_running_loop().time() > deadline:
+            return False
+        await asyncio.sleep(1.0)
+    return True
 
 
 def _print(findings: list[Finding]) -> None:
@@ -92,5 +122,11 @@ def _print(findings: list[Finding]) -> None:
             found.append(f"\nfix: {finding.remedy}", style="italic")
         table.add_row(finding.node, finding.check, Text(finding.level, style=STYLES[finding.level]), found)
     console_on().print(table)
+    print(verdict_line(findings))
+
+
+def verdict_line(findings: list[Finding]) -> str:
+    """Whether a run may begin, and what this command has cost. Pure."""
     failed = sum(finding.level == "fail" for finding in findings)
-    print(f"{failed} to be fixed before a run" if failed else "ready")
+    cost = [finding.text for finding in findings if finding.node == ALL and finding.level != "ok"]
+    return f"{failed} to be fixed before a run" if failed else "; but ".join(["ready", *cost])

@@ -7,17 +7,23 @@ import json
 from typing import Any
 
 from rig.cli.reach import running_nodes
+from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, NodeError, SshError
 from rig.injection.lease import Healed, Lease, heal_all, leases
+from rig.nodes.consent import agreed
+from rig.nodes.inspect import inspect
+from rig.nodes.lock import binds, holder
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import NodeConnection, open_nodes
 
 
-def heal(*, inventory: str | None, as_json: bool) -> int:
-    """Exit 0 when nothing is left on any node, 3 otherwise."""
+def heal(*, inventory: str | None, yes: bool, as_json: bool) -> int:
+    """Exit 0 when nothing is left on any node, 3 otherwise. Faults of a run that is alive are ended only with `yes`,
+    or when the user says so.
+    """
     reach = running_nodes(inventory)
-    told = asyncio.run(_heal(reach.inventory))
+    told = asyncio.run(_heal(reach.inventory, yes=yes))
     if as_json:
         print(json.dumps(told))
     else:
@@ -30,14 +36,35 @@ def heal(*, inventory: str | None, as_json: bool) -> int:
     return EXIT_PASS if told["ok"] else EXIT_UNKNOWN
 
 
-async def _heal(inventory: Inventory) -> dict[str, Any]:
-    """All nodes at once; one that cannot be reached keeps no other from being healed."""
+async def _heal(inventory: Inventory, *, yes: bool) -> dict[str, Any]:
+    """All nodes at once; one that cannot be reached keeps no other from being healed. Raises UsageError."""
+    console = console_on(stderr=True)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
     lost: dict[str, SshError] = {}
     async with open_nodes(inventory, on_unreachable=lambda error: lost.setdefault(error.node, error)) as nodes:
         reached = [conn for name, conn in nodes.items() if name not in lost]
+        alive = [line for lines in await asyncio.gather(*(_of_live_runs(conn) for conn in reached)) for line in lines]
+        if alive:
+            text = "This ends faults of a run that is alive, and falsifies its results:"
+            await agreed("\n  ".join([text, *alive]), yes=yes, say=say)
         found = await asyncio.gather(*(_heal_one(conn) for conn in reached))
     told = [*found, *({"node": name, "did": [], "left": [str(error)]} for name, error in lost.items())]
     return {"ok": not any(node["left"] for node in told), "nodes": told}
+
+
+async def _of_live_runs(conn: NodeConnection) -> list[str]:
+    """The faults on a node whose lock somebody holds who is alive. A node that cannot tell is healed as any other."""
+    try:
+        await upload(conn)
+        seen, now = await asyncio.gather(inspect(conn, "leases"), inspect(conn, "clock"))
+    except NodeError:
+        return []
+    if not binds(seen.lock, now):
+        return []
+    return [f"{conn.name} is locked by {holder(seen.lock)}: {_described(lease, '')}" for lease in seen.leases]
 
 
 async def _heal_one(conn: NodeConnection) -> dict[str, Any]:

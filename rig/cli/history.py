@@ -13,7 +13,8 @@ from rig.compare.trend import as_json as history_json
 from rig.compare.trend import table, trends
 from rig.compare.trend_html import history_html
 from rig.errors import EXIT_PASS, UsageError
-from rig.report.console import default_console, print_table
+from rig.report.console import print_table
+from rig.report.plain import console_on
 from rig.report.write import write_whole
 
 HTML_FILE = "history.html"
@@ -36,7 +37,7 @@ def history(*, results: Path, last: int | None = None, as_json: bool = False, ht
     if as_json:
         sys.stdout.write(json.dumps(history_json(nights), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     elif not html:
-        console = default_console()
+        console = console_on()
         print_table(table(nights), console)
         for line in trends(nights):
             console.print(Text(line), soft_wrap=True)

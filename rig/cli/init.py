@@ -180,7 +180,9 @@ def _exo(found: Discovered) -> list[str]:
             lines.append(f"  {name}: {_text(command)}")
     if found.start is None:
         lines.append("  # ? how it is started is not known; without it crash faults are refused")
-        lines.append('  # start: "sudo -n /bin/launchctl kickstart system/LABEL"')
+        sudo = "" if found.user == "root" else "sudo -n "
+        example = "/bin/launchctl kickstart system/LABEL" if found.os == "Darwin" else "systemctl start UNIT"
+        lines.append(f'  # start: "{sudo}{example}"')
     return lines
 
 

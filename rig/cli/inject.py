@@ -39,7 +39,7 @@ HOLD_MAX_S = 3600.0
 def inject(
     *, kind: str, node: str | None, model: str | None, hold: str, inventory: str | None, yes: bool, as_json: bool
 ) -> int:
-    """Exit 0 when it was struck, proved and healed; 3 otherwise; 130 and 143 when interrupted (and healed)."""
+    """Exit 0 when it was struck, proved, held and healed; 3 otherwise; 130 and 143 when interrupted (and healed)."""
     reach = running_nodes(inventory)
     planned = plan_by_hand(reach.inventory, kind=kind, node=node, model=model, hold=hold)
     return asyncio.run(_inject(reach, planned, yes=yes, as_json=as_json))
@@ -105,12 +105,12 @@ async def _ready(
     """Connected, free of leases, agreed to and locked, until `stack` is closed. Raises RigError."""
     nodes = await stack.enter_async_context(open_nodes(reach.inventory))
     await asyncio.gather(*(upload(conn) for conn in nodes.values()))
-    await refuse_live(nodes, inventory=reach.name)
+    await stack.enter_async_context(hold_locks(nodes, "by hand", say=say))
+    await refuse_live(nodes, inventory=reach.name)  # under the lock: of nobody who is at work
     ready = await rehearsed(nodes)
     _refuse_unrehearsed(planned, ready)
     if reach.inventory.emulated is None:
         await first_contact(nodes, yes=yes, say=say)
-    await stack.enter_async_context(hold_locks(nodes, "by hand", say=say))
     return _Ready(nodes, ready)
 
 
@@ -135,14 +135,15 @@ async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -
                 )
                 shown = _Shown(as_json=as_json)
                 identity = Identity(run="by-hand", owner=default_owner())
-                state = await Fault(planned, context, shown, identity).run(interrupt.event)
+                fault = Fault(planned, context, shown, identity)
+                state = await fault.run(interrupt.event)
         finally:
             await target.close()
         if as_json:
             print(json.dumps(_told(state, shown.last)))
         if interrupt.reason is not None:
             return interrupt.exit_code
-        return EXIT_PASS if state == "healed" else EXIT_UNKNOWN
+        return EXIT_PASS if state == "healed" and not fault.cut_short else EXIT_UNKNOWN
 
 
 def _refuse_unrehearsed(planned: Planned, ready: frozenset[str]) -> None:

@@ -12,6 +12,8 @@ from rig.nodes.judging import judge_instances
 from rig.nodes.ssh import Nodes
 from rig.observe.exo import Exo
 
+ALL = "all"  # in place of a node's name
+
 
 async def instances_now(target: Exo, nodes: Nodes) -> Sequence[InstanceView]:
     """The instances by the first node's view, node ids mapped to the inventory's names by asking each node."""
@@ -28,6 +30,28 @@ async def instances_now(target: Exo, nodes: Nodes) -> Sequence[InstanceView]:
         )
         for identity, view in (await target.instances(urls[first])).items()
     ]
+
+
+async def deployed_now(nodes: Nodes) -> frozenset[str]:
+    """The models that some node lists a deployment of; empty when no node tells."""
+    target = Exo()
+    try:
+        asked = (target.deployments(conn.node.api) for conn in nodes.values())
+        told = await asyncio.gather(*asked, return_exceptions=True)
+    finally:
+        await target.close()
+    views = [view for view in told if not isinstance(view, BaseException)]
+    return frozenset(one["model"] or "?" for view in views for one in view.values())
+
+
+def judge_deployments(before: frozenset[str], after: frozenset[str]) -> list[Finding]:
+    """What a rehearsal of restarts cost. Pure."""
+    if not before:
+        return []
+    if lost := sorted(before - after):
+        text = f"the rehearsed restarts lost what was deployed: {', '.join(lost)}"
+        return [Finding(ALL, "deployments", "warn", text, "deploy it again; rig soak deploys what its workload names")]
+    return [Finding(ALL, "deployments", "ok", f"{len(before)}, as before the restarts")]
 
 
 async def examine_instances(nodes: Nodes) -> list[Finding]:

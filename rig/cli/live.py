@@ -25,10 +25,12 @@ from rig.journal.records import (
     RequestStarted,
     Unwedged,
 )
+from rig.soak.awaited import runners_of
 from rig.soak.run import SoakRun
 
 _REFRESH_S: Final = 0.25
 _STATUS_EVERY_S: Final = 30.0
+_SETUP_EVERY_S: Final = 10.0
 _LOUD: Final[frozenset[FaultState]] = frozenset({"struck", "healed", "skipped", "ineffective", "invalid", "unhealed"})
 _NEWS_KEPT: Final = 6
 
@@ -115,7 +117,12 @@ async def watching(run: SoakRun, console: Console) -> AsyncGenerator[None]:
 
 async def _lines(run: SoakRun, console: Console, counter: Counter) -> None:
     while True:
-        await asyncio.sleep(_STATUS_EVERY_S)
+        await asyncio.sleep(_SETUP_EVERY_S if run.load_t is None else _STATUS_EVERY_S)
+        if run.load_t is None:
+            for line in run.awaited():
+                text = f"{run.journal.now():8.1f} s  waiting for {line}"
+                console.print(text, markup=False, highlight=False, soft_wrap=True)
+            continue
         left = "" if run.end_t is None else f", {max(0.0, run.end_t - run.journal.now()):.0f} s left"
         console.print(
             f"{run.journal.now():8.1f} s  {counter.text()}{left}", markup=False, highlight=False, soft_wrap=True
@@ -177,13 +184,10 @@ def _models(run: SoakRun) -> RenderableType:
     for title in ("model", "deployment", "runs on", "last served"):
         table.add_column(title)
     statuses = {one["model"]: one["status"] for one in run.observer.view.deployments().values()}
-    places: dict[str, list[str]] = {}
-    for instance in run.observer.view.instances().values():
-        places.setdefault(str(instance.model), []).append("+".join(sorted(instance.runners)) or "?")
     for model in run.settings.models:
         success = run.successes.latest.get(model)
         ago = "never" if success is None else f"{run.journal.now() - success.ended_t:.1f} s ago"
-        table.add_row(model, str(statuses.get(model, "not listed")), ", ".join(places.get(model, [])), ago)
+        table.add_row(model, str(statuses.get(model, "not listed")), runners_of(run.observer.view, model), ago)
     return table
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Coroutine
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,17 +15,19 @@ import uvloop
 from pydantic import ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from rig.analysis.stalls import Stalls
 from rig.cli.streams import console_on
 from rig.clock import RunClock
 from rig.config.fields import parse_duration
 from rig.config.workload import MAX_CONCURRENCY, Arrivals, Deadlines, Lengths, Model, Workload
-from rig.errors import EXIT_FAIL, EXIT_PASS, JournalError, UsageError
+from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, JournalError, UsageError
 from rig.journal.write import Journal
 from rig.load.client import LoadDriver
 from rig.load.collector import settle_collector
 from rig.load.open_files import allow_open_files
 from rig.load.summary import flags, summary, summary_tables
 from rig.load.tally import Tally
+from rig.observe.own import own_health
 from rig.soak.interrupt import Interrupt
 
 ENTRY: Final = "server"
@@ -51,7 +53,8 @@ def load(
     out: Path | None = None,
     as_json: bool = False,
 ) -> int:
-    """0 when every request completed, 1 when one did not, 130 or 143 when interrupted. Raises UsageError, JournalError.
+    """0 when every request completed, 1 when one did not, 3 when the rest is void, 130 or 143 when interrupted. Raises
+    UsageError, JournalError.
 
     The result goes to stdout, progress to stderr. `out` keeps the journal.
     """
@@ -76,38 +79,43 @@ def load(
     )
     allow_open_files(min(requests, workload.most_in_flight))
     keep = nullcontext(_made(out)) if out is not None else tempfile.TemporaryDirectory(prefix="rig-load-")
-    tally = Tally()
+    stalls = Stalls(pace=1.0)
+    tally = Tally(lambda end: end.own_failure is not None or stalls.may_have_ended(end))
     with keep as folder:
         journal = Journal(Path(folder), RunClock())
+        journal.subscribe(stalls.feed)
         journal.subscribe(tally.feed)
         try:
             driver = LoadDriver(workload, {ENTRY: url}, journal, seed=seed or 0, requests=requests)
             settle_collector()
-            signal_exit = uvloop.run(_run(driver, tally, requests))
+            signal_exit = uvloop.run(_run(driver, tally, requests, own_health(journal)))
         finally:
             journal.close()
     if as_json:
-        print(
-            msgspec.json.format(
-                msgspec.json.encode(summary(tally, url=url, model=model, journal=None if out is None else str(out)))
-            ).decode()
+        found = summary(
+            tally, url=url, model=model, journal=None if out is None else str(out), stood_still_s=stalls.total_s
         )
+        print(msgspec.json.format(msgspec.json.encode(found)).decode())
     else:
         console = console_on()
         for table in summary_tables(tally, url=url, model=model):
             console.print(table)
-    for flag in flags(tally):
+    for flag in flags(tally, stalls.total_s):
         print(f"rig: {flag}", file=sys.stderr)
     if signal_exit is not None:
         return signal_exit
+    if tally.void and tally.completed + tally.void == tally.started:
+        return EXIT_UNKNOWN
     return EXIT_PASS if tally.completed == tally.started > 0 else EXIT_FAIL
 
 
-async def _run(driver: LoadDriver, tally: Tally, requests: int) -> int | None:
-    """The exit code of the signal that ended it early, None when it ran to its end."""
+async def _run(driver: LoadDriver, tally: Tally, requests: int, watching: Coroutine[Any, Any, None]) -> int | None:
+    """The exit code of the signal that ended it early, None when it ran to its end. `watching` is the rig's watch of
+    itself, which writes its last record when it is cancelled."""
     stop = asyncio.Event()
     with Interrupt() as interrupt:
         shown = asyncio.create_task(_show(tally, driver, requests))
+        watch = asyncio.create_task(watching)
         running = asyncio.create_task(driver.run(stop))
         told = asyncio.create_task(interrupt.event.wait())
         try:
@@ -121,6 +129,10 @@ async def _run(driver: LoadDriver, tally: Tally, requests: int) -> int | None:
             for task in (running, told, shown):
                 task.cancel()
             await asyncio.gather(running, told, shown, return_exceptions=True)
+            watch.cancel()
+            with suppress(asyncio.CancelledError):
+                await watch  # what the rig did not watch of itself must not pass for sound: its error is raised
+        tally.settle()
         return interrupt.exit_code if interrupt.event.is_set() else None
 
 

@@ -9,6 +9,7 @@ from rig.cli.streams import console_on
 from rig.clock import Pace
 from rig.config.fields import duration_text
 from rig.config.inventory import Inventory
+from rig.config.workload import Workload
 from rig.errors import EXIT_PASS
 from rig.faults.plan.paced import paced_plan
 from rig.faults.plan.plan import Plan
@@ -38,7 +39,7 @@ def plan(
     """
     duration_s = hours * 3600 if hours is not None else minutes * 60 if minutes is not None else _DEFAULT_S
     nodes, work, fault_plan = load_all(inventory or "embedded", workload, faults)
-    pace = Pace(1.0 if inventory is None else _pace_of(nodes))
+    pace = Pace(1.0 if inventory is None else pace_of(nodes))
     fault_plan = paced_plan(fault_plan, pace)
     used_seed = fault_plan.seed if seed is None else seed
     sequence = draw(fault_plan, nodes, [model.model for model in work.models], used_seed)
@@ -52,7 +53,21 @@ def plan(
     return EXIT_PASS
 
 
-def _pace_of(inventory: Inventory) -> float:
+def too_short(length_s: float, nodes: Inventory, work: Workload, fault_plan: Plan, seed: int | None) -> str:
+    """Why a soak of this length cannot strike any fault of its plan, and what comes of it; empty where it can."""
+    pace = Pace(pace_of(nodes))
+    paced = paced_plan(fault_plan, pace)
+    sequence = draw(paced, nodes, [model.model for model in work.models], paced.seed if seed is None else seed)
+    if expected(sequence, paced, duration_s=length_s, pace=pace.factor):
+        return ""
+    return (
+        f"{duration_text(length_s)} are too short for fault plan {fault_plan.name}: {duration_text(paced.baseline)} go "
+        "without faults, and the end sees recoveries only. No fault will be struck, so the verdict cannot be a pass"
+    )
+
+
+def pace_of(inventory: Inventory) -> float:
+    """By which every duration is divided."""
     if inventory.embedded is not None:
         return inventory.embedded.pace
     return 1.0 if inventory.emulated is None else inventory.emulated.pace

@@ -53,9 +53,9 @@ class Preparation:
         inventory, name = await self._running(stack)
         nodes = await stack.enter_async_context(open_nodes(inventory))
         await asyncio.gather(*(upload(conn) for conn in nodes.values()))
-        await refuse_live(nodes, inventory=name)
         owner = default_owner()
         locks = await stack.enter_async_context(hold_locks(nodes, self.run, owner=owner, say=self.say))
+        await refuse_live(nodes, inventory=name)  # under the lock: of nobody who is at work
         stack.callback(asyncio.create_task(_locks_lost(locks, self.halt)).cancel)
         self._refuse_unsound(await examine(inventory, nodes, kinds=self.plan.struck, own_lock=owner), name)
         own_processes = self.inventory.embedded is not None
@@ -94,4 +94,4 @@ async def _cluster_lost(cluster: Cluster, halt: Halt) -> None:
 
 async def _locks_lost(locks: Locks, halt: Halt) -> None:
     await locks.lost.wait()
-    halt.call("aborted", f"a lock on a node was lost: {locks.reason}")
+    halt.unlock(locks.kept_at, f"a lock on a node was lost: {locks.reason}")

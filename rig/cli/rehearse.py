@@ -9,6 +9,7 @@ from rich.text import Text
 
 from rig.cli.instances import instances_now
 from rig.cli.reach import Reach
+from rig.cli.serving import until_serving
 from rig.cli.streams import console_on
 from rig.clock import RunClock
 from rig.errors import TargetError
@@ -27,7 +28,7 @@ from rig.nodes.ssh import open_nodes
 from rig.observe.exo import Exo
 from rig.soak.interrupt import Interrupt
 
-_NO_RUNNER = "no instance of a model is deployed: nothing to kill a runner of"
+_NO_RUNNER = "no instance of a model serves: nothing to kill a runner of"
 
 
 class _Unwritten:
@@ -44,7 +45,10 @@ class _Unwritten:
 
 
 async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> list[Rehearsed]:
-    """Every kind of the plan once, then the control. Ends early, healed, on Ctrl-C. Raises RigError."""
+    """Every kind of the plan once, then the control. Ends early, healed, on Ctrl-C. Raises RigError.
+
+    Before each, what served at the start must serve again: a fault that finds no instance to hit would prove nothing.
+    """
     console = console_on(stderr=True)
 
     def say(text: str) -> None:
@@ -56,10 +60,10 @@ async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> 
         try:
             async with open_nodes(reach.inventory) as nodes:
                 await asyncio.gather(*(upload(conn) for conn in nodes.values()))
-                await refuse_live(nodes, inventory=reach.name)
-                if reach.inventory.emulated is None:
-                    await first_contact(nodes, yes=yes, say=say)
                 async with hold_locks(nodes, "rehearsal", say=say):
+                    await refuse_live(nodes, inventory=reach.name)  # under the lock: of nobody who is at work
+                    if reach.inventory.emulated is None:
+                        await first_contact(nodes, yes=yes, say=say)
                     context = AimContext(
                         nodes=nodes,
                         instances=lambda: instances_now(target, nodes),
@@ -67,17 +71,21 @@ async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> 
                         emulated=reach.inventory.emulated is not None,
                     )
                     identity, journal = Identity(run="rehearsal", owner=default_owner()), _Unwritten()
+                    entries = {name: conn.node.api for name, conn in nodes.items()}
                     models = await _models(context)
                     for planned in one_of_each(plan, reach.inventory, models):
+                        silent = await until_serving(models, entries, context.instances, interrupt.event, say)
                         if interrupt.event.is_set():
                             return found
-                        if isinstance(planned.kind.aim, RoleProcess) and not models:
-                            found.append(
-                                Rehearsed(planned.kind.name, planned.aim, "skipped", _NO_RUNNER, as_wanted=False)
-                            )
+                        if silent:
+                            say(f"{', '.join(silent)} did not serve: the rest is rehearsed without")
+                            models = [model for model in models if model not in silent]
+                        kind = planned.kind.name
+                        if isinstance(planned.kind.aim, RoleProcess) and planned.model not in models:
+                            found.append(Rehearsed(kind, planned.aim, "skipped", _NO_RUNNER, as_wanted=False))
                             continue
                         if not quiet:
-                            say(f"{planned.kind.name}, {planned.aim}")
+                            say(f"{kind}, {planned.aim}")
                         found.append(await rehearse_fault(planned, context, journal, identity, interrupt.event))
                     name = next(name for name, node in reach.inventory.nodes.items() if node.faults)
                     found.append(

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from rig.cli.plan import too_short
 from rig.config.fields import duration_text
 from rig.errors import EXIT_UNKNOWN, JournalError, RigError
 from rig.faults.plan.read import load_all
@@ -40,6 +41,8 @@ def soak(
     wanted = Wanted(length_s=length_s, inventory=chosen, seed=seed, folder=folder, yes=yes, keep_cluster=keep_cluster)
     until = f"{duration_text(length_s)}, then the drain; Ctrl-C heals, reports and ends it"
     print(f"soak with fault plan {plan.name}, results in {folder}: {until}", file=sys.stderr)
+    if short := too_short(length_s, on_nodes, load, plan, seed):
+        print(f"rig: {short}", file=sys.stderr)
     interrupted, sound = None, True
     try:
         interrupted = conduct(wanted, on_nodes, load, plan)

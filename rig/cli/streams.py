@@ -13,11 +13,13 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from rig.visible import visible
+
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
-    from rich.console import Console
 
-PIPE_WIDTH: Final = 200
+    from rig.report.plain import PlainConsole
+
 _NOBODY_READS: Final = frozenset({errno.EPIPE, errno.EIO})  # `| head` went, the terminal was closed
 
 
@@ -35,6 +37,45 @@ class _Lasting(io.FileIO):
         except OSError as error:
             self.error = error
             return view.nbytes
+
+
+class _Visible(io.TextIOWrapper):
+    """What is printed here cannot control a terminal, whoever it is from."""
+
+    @property
+    def styled(self) -> _Styled:
+        return _Styled(self)
+
+    def write(self, s: str, /) -> int:
+        super().write(visible(s))
+        return len(s)
+
+    def write_styled(self, s: str) -> int:
+        """By a console that has made visible what is not its own."""
+        return super().write(s)
+
+
+class _Styled(io.TextIOBase):
+    """The same stream for such a console."""
+
+    def __init__(self, stream: _Visible) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._stream.encoding
+
+    def write(self, s: str, /) -> int:
+        return self._stream.write_styled(s)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
 
 
 class Streams:
@@ -65,22 +106,17 @@ def _occupy_closed() -> None:
                 os.close(opened)
 
 
-def _lasting(number: int, *, line_buffering: bool) -> tuple[_Lasting, io.TextIOWrapper]:
+def _lasting(number: int, *, line_buffering: bool) -> tuple[_Lasting, _Visible]:
     """What cannot be said in the terminal's encoding is escaped rather than raised over."""
     raw = _Lasting(number, "w", closefd=False)
     stream = sys.__stdout__ or sys.__stderr__
     encoding = "utf-8" if stream is None else stream.encoding
-    text = io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding=encoding, errors="backslashreplace", line_buffering=line_buffering
-    )
+    text = _Visible(io.BufferedWriter(raw), encoding=encoding, errors="backslashreplace", line_buffering=line_buffering)
     return raw, text
 
 
-def console_on(*, stderr: bool = False) -> Console:
-    """Wide where there is no terminal whose width could be asked for, so that tables need not be folded."""
-    from rich.console import Console
+def console_on(*, stderr: bool = False) -> PlainConsole:
+    """As `rig.report.plain` makes it, which is imported only now."""
+    from rig.report import plain
 
-    found = Console(stderr=stderr, highlight=False)
-    if found.is_terminal or "COLUMNS" in os.environ:
-        return found
-    return Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
+    return plain.console_on(stderr=stderr)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from html import escape
 from typing import Final
 
 from rig.compare.history import Night
 from rig.compare.trend import FIGURES, by_series, table
 from rig.report.html import markup
+from rig.report.html.markup import escape
 from rig.report.html.page import whole_page
 
 HEIGHT: Final = 90

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias, get_args
 
-DefectName: TypeAlias = Literal[
+BehaviourName: TypeAlias = Literal["sound", "upstream", "exo-0.3.70"]
+
+KeeperDefect: TypeAlias = Literal[
     # rules of the keeper, removed or wrong
     "two-instances",
     "no-rate-limit",
@@ -32,6 +34,17 @@ DefectName: TypeAlias = Literal[
     "unknown-delete-200",
     "in-flight-not-waited",
     "hand-placed-not-adopted",
+    "stale-retry",
+    "long-grace",
+    "burst-after-grace",
+    "in-flight-for-ever",
+    "crash-ends-keeper",
+    "remembers-models",
+    "moves-instances",
+    "deletes-by-model",
+    "wrong-status",
+]
+Symptom: TypeAlias = Literal[
     # symptoms seen on real clusters
     "forgets-deployments",
     "two-masters",
@@ -52,8 +65,13 @@ DefectName: TypeAlias = Literal[
     "stale-replay",
     "endless-election",
     "idle-spin",
+    "runner-spin",
+    "runner-kept",
     "orphaned-runners",
     "never-appears",
 ]
 
-DEFECTS: Final[tuple[DefectName, ...]] = get_args(DefectName)
+DefectName: TypeAlias = KeeperDefect | Symptom
+
+KEEPER_DEFECTS: Final[tuple[KeeperDefect, ...]] = get_args(KeeperDefect)
+DEFECTS: Final[tuple[DefectName, ...]] = (*KEEPER_DEFECTS, *get_args(Symptom))

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from rig.config.defects import DefectName
+from rig.config.defects import KEEPER_DEFECTS, BehaviourName, DefectName
 from rig.config.fields import AbsolutePath, Address, ApiUrl, Duration, Host, NodeName, ProcessRegex, Strict, Text
-
-Behaviour = Literal["sound", "exo-0.3.70"]
 
 
 class Ssh(Strict):
@@ -70,21 +68,33 @@ class Embedded(Strict):
     nodes: int = Field(default=3, ge=1, le=16)
     hosts: Literal["processes", "namespaces"] = "processes"  # namespaces: each node its own network (Linux, root)
     system: Literal["linux", "darwin"] = "linux"  # darwin, with namespaces: the commands of macOS on every node
-    behaviour: Behaviour = "sound"
+    behaviour: BehaviourName = "sound"
     defects: list[DefectName] = Field(default_factory=list)  # on top of the behaviour; parameters follow from the seed
     pace: float = Field(default=10.0, ge=1.0, le=100.0)
     load_time: Duration = Field(default=4.0, ge=0, le=600)  # a model's load time at pace 1
     guard: bool = False  # whether each node runs the node guard
     seed: int = 0
+    habits: bool = Field(
+        default=True,
+        description="exo-0.3.70 alone: what happens to some instances only, with chances drawn from the seed",
+    )
+
+    @model_validator(mode="after")
+    def _one_keeper(self) -> Embedded:
+        wrong = [name for name in self.defects if name in KEEPER_DEFECTS]
+        if self.behaviour == "upstream" and wrong:
+            raise ValueError(f"expected no {', '.join(wrong)} with the behaviour upstream: its keeper is exo's own")
+        return self
 
 
 class Emulated(Strict):
     """Written by the embedded cluster into the inventory of its running nodes, so that every report can say so."""
 
-    behaviour: Behaviour = Field(description="sound or exo-0.3.70")
+    behaviour: BehaviourName = Field(description="sound, upstream or exo-0.3.70")
     defects: list[DefectName] = Field(default_factory=list)
     pace: float = Field(ge=1.0, le=100.0)
     folder: Text = Field(description="the folder of the cluster: its ledger and the samples of its processes")
+    hosts: Literal["processes", "namespaces"] = "processes"  # processes: what is done to a node is done to this machine
     simulated: bool = False  # under virtual time, in one process: times in the journal are virtual
 
 
@@ -97,6 +107,11 @@ class Inventory(Strict):
     embedded: Embedded | None = None
     emulated: Emulated | None = None  # with `nodes`: these are processes of a running embedded cluster
     groups: dict[NodeName, list[str]] = Field(default_factory=dict)
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether the nodes are mere processes of the user's own machine, which is not to be set up for them."""
+        return self.emulated is not None and self.emulated.hosts == "processes"
 
     def names(self) -> list[str]:
         """The names of the nodes, in order; those of the embedded cluster are known before it is started."""

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from rig.config.defects import DefectName
+from rig.config.defects import BehaviourName, DefectName
 from rig.errors import ClusterError
 
 
@@ -21,7 +21,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     sockets: str
     nodes: list[str]
     python: str
-    behaviour: Literal["sound", "exo-0.3.70"]
+    behaviour: BehaviourName
     defects: list[DefectName] = []
     pace: float
     hosts: Literal["processes", "namespaces"] = "processes"

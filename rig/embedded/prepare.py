@@ -137,6 +137,7 @@ def _node_settings(
         pace=spec.pace,
         load_time_s=spec.load_time,
         seed=spec.seed,
+        habits=spec.habits,
         defects=list(spec.defects),
         inert=inert,
         peers=[_peer(layout, other) for other in range(spec.nodes) if other != index],
@@ -186,7 +187,13 @@ def _inventory(layout: ClusterLayout, all_settings: list[NodeSettings], host_key
 
 
 def _emulated(layout: ClusterLayout) -> Emulated:
-    return Emulated(behaviour=layout.behaviour, defects=layout.defects, pace=layout.pace, folder=layout.folder)
+    return Emulated(
+        behaviour=layout.behaviour,
+        defects=layout.defects,
+        pace=layout.pace,
+        folder=layout.folder,
+        hosts=layout.hosts,
+    )
 
 
 def _inventory_yaml(inventory: Inventory) -> str:

@@ -12,6 +12,8 @@ from typing import Literal
 
 import msgspec
 
+from rig.config.defects import BehaviourName
+
 CONTROLLER_ADDRESS = "10.77.0.250"  # the address the nodes see SSH come from
 EXO_PORT = 52414  # exo's links between nodes
 API_PORT = 52415
@@ -42,11 +44,12 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     api_port: int
     host_key: str
     client_key: str  # public key, OpenSSH format: the only one accepted
-    behaviour: Literal["sound", "exo-0.3.70"]
+    behaviour: BehaviourName
     pace: float
     load_time_s: float  # a model's, at pace 1: the logic divides it with its other timers
     token_time_s: float = 0.03  # not divided: the speed of a runner is not a timer
     seed: int
+    habits: bool = True  # what exo 0.3.70 does now and then
     inert: list[str]  # commands that do nothing: a negative control
     peers: list[Peer]
     hosts: Literal["processes", "namespaces"] = "processes"

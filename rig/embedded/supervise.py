@@ -26,6 +26,7 @@ import psutil
 from rig.embedded import lifeline as lifelines
 from rig.embedded import orphans
 from rig.embedded.hosts.between import between
+from rig.embedded.hosts.require import SYSTEM_PATH
 from rig.embedded.layout import ClusterLayout, read_layout
 from rig.embedded.lifeline import Lifeline
 from rig.embedded.machine.to_end import run_to_end
@@ -172,6 +173,7 @@ def main() -> int:
     parser.add_argument("--lifeline", type=int)
     parser.add_argument("--for", dest="limit_s", type=float, default=DEFAULT_LIMIT_S)
     arguments = parser.parse_args()
+    os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_PATH}"  # a user's may leave out /usr/sbin
     layout = read_layout(arguments.folder)
     return run_to_end(supervise(layout, owner_fd=arguments.lifeline, limit_s=arguments.limit_s))
 

@@ -15,7 +15,7 @@ from rig.errors import CommandTimeout, NodeError, SshError
 from rig.injection.acts import Act
 from rig.injection.lease import heal_on
 from rig.nodes.inspect import inspect
-from rig.nodes.scripts import ScriptEvent, parse_event, q, script_command
+from rig.nodes.scripts import ScriptEvent, parse_event, q, script_command, script_stdin
 from rig.nodes.ssh import NodeConnection
 
 End = Literal["healed", "skipped", "ineffective", "unhealed", "invalid"]
@@ -61,11 +61,15 @@ class Watcher:
         self._changed = changed
 
     async def run(self, values: dict[str, str]) -> None:
-        """Starts the script (`values`: id, run, owner, hold, at) and follows it to its end. Never raises NodeError."""
+        """Starts the script (`values`: id, run, owner, hold, at) and follows it to its end. Never raises NodeError.
+
+        It strikes only while the node still is under the lock that the connection holds there.
+        """
         progress = self.progress
-        command = script_command(self.conn, progress.act.script, {**progress.act.values, **values})
+        given = {**progress.act.values, **values, "lock": self.conn.lock}
+        command, stdin = script_command(self.conn, progress.act.script, given), script_stdin(given)
         try:
-            async with self.conn.stream(command, timeout_s=self._hold_s + SCRIPT_GRACE_S) as stream:
+            async with self.conn.stream(command, timeout_s=self._hold_s + SCRIPT_GRACE_S, stdin=stdin) as stream:
                 async for line in stream.lines():
                     if (event := parse_event(line)) is not None:
                         progress.events.append(replace(event, heard_s=asyncio.get_running_loop().time()))
@@ -159,6 +163,12 @@ def end_of(events: list[ScriptEvent]) -> End:
         if end in names:
             return end
     return "invalid"
+
+
+def told_to_heal(progress: Progress) -> bool:
+    """Whether the script healed because of a signal, and not because its hold was over. Pure."""
+    healing = progress.first("healing")
+    return healing is not None and healing.fields.get("why") == "signal"
 
 
 def _reason(events: list[ScriptEvent]) -> str:

@@ -12,7 +12,7 @@ import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from rig.config.inventory import Node
@@ -22,12 +22,15 @@ from rig.faults.plan.kind import AnyKind, CannotAim, EveryNode, Pair, RoleNode, 
 from rig.injection.acts import Act, act_on_node
 from rig.injection.schedule import Planned
 from rig.nodes.inspect import Inspection, inspect
+from rig.nodes.master import Ruling, Word, rule
 from rig.nodes.scripts import process_values
 from rig.nodes.ssh import Nodes
 
 __all__ = ["Act", "Aim", "AimContext", "CannotAim", "InstanceView", "find_master", "resolve"]
 
 RDMA_ALIVE = "partial: the control plane is cut, RDMA over Thunderbolt is not, which no packet filter sees"
+MASTER_LIMIT_S: Final = 20.0  # an election, or a node that has just started and claims for a while
+_MASTER_LOOK_S: Final = 0.5
 NOT_REHEARSED = "no restart was ever rehearsed there: run `rig doctor --rehearse-restart`"
 
 
@@ -66,14 +69,14 @@ class AimContext:
     instances: InstancesNow
     rehearsed: frozenset[str] = field(default_factory=frozenset[str])
     rdma_models: frozenset[str] = field(default_factory=frozenset[str])  # whose instances speak RDMA (MlxJaccl)
-    emulated: bool = False  # the nodes share one machine: they are given token amounts of memory, disk and load
+    emulated: bool  # the nodes share one machine: they are given token amounts of memory, disk and load
 
 
-async def resolve(planned: Planned, context: AimContext) -> Aim:
-    """Raises CannotAim; NodeError when a node that is needed does not answer."""
+async def resolve(planned: Planned, context: AimContext, stop: asyncio.Event) -> Aim:
+    """Raises CannotAim; NodeError when a node that is needed does not answer. `stop` ends a wait for a master."""
     match planned.kind.aim:
         case RoleNode():
-            master, findings = await find_master(context.nodes)
+            master, findings = await find_master(context.nodes, stop)
             return _on_node(planned, master, context, findings)
         case RoleProcess():
             return await _runner(planned, context)
@@ -86,43 +89,55 @@ async def resolve(planned: Planned, context: AimContext) -> Aim:
             return _on_node(planned, planned.node, context, ())
 
 
-async def find_master(nodes: Nodes) -> tuple[str, tuple[str, ...]]:
-    """The node that is master now, and what was odd about it. Raises CannotAim."""
+async def find_master(nodes: Nodes, stop: asyncio.Event) -> tuple[str, tuple[str, ...]]:
+    """The node that is master now, and what was odd about it. Waits, bounded, while that is unknown.
+
+    Raises CannotAim with the reason when it stays unknown: striking the wrong node would be worse.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    while True:
+        seen, silent = await _masters_seen(nodes)
+        ruling = choose_master(seen, list(silent))
+        if ruling.master is not None:
+            return ruling.master, (*silent.values(), *filter(None, (ruling.reason,)))
+        if stop.is_set() or loop.time() - began >= MASTER_LIMIT_S:
+            reasons = "; ".join((ruling.reason, *silent.values()))
+            raise CannotAim(f"who is master is unknown after {loop.time() - began:.0f} s: {reasons}")
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _MASTER_LOOK_S)
+
+
+async def _masters_seen(nodes: Nodes) -> tuple[list[Inspection], dict[str, str]]:
+    """What the nodes say of it, and for those that could not be asked why."""
     answers = await asyncio.gather(*(inspect(conn, "master") for conn in nodes.values()), return_exceptions=True)
     seen: list[Inspection] = []
-    silent: list[str] = []
+    silent: dict[str, str] = {}
     for name, answer in zip(nodes, answers, strict=True):
         if isinstance(answer, Inspection):
             seen.append(answer)
         elif isinstance(answer, NodeError):
-            silent.append(f"{name} could not be asked who is master: {answer.message}")
+            silent[name] = f"{name} could not be asked who is master: {answer.message}"
         else:
             raise answer
-    master, odd = choose_master(seen)
-    return master, (*silent, *odd)
+    return seen, silent
 
 
-def choose_master(seen: Sequence[Inspection]) -> tuple[str, tuple[str, ...]]:
-    """One claim wins. Of several, the one whose master log is open; of those still several, the latest log line. Pure.
+def choose_master(seen: Sequence[Inspection], silent: Sequence[str] = ()) -> Ruling:
+    """By the logs of the processes that run; `silent` nodes may have elected anybody. Pure.
 
-    Every node claims in its log at start until another is elected, so a claim alone is weaker than the open file.
+    One whose log says nothing claims by the master's open files. Every node has those open when it starts, so that
+    between claims they only rule out who has them not.
     """
     alive = [one for one in seen if one.main is not None]
-    claims = [one for one in alive if one.master_claim]
-    files = [one for one in alive if one.master_files]
-    both = [one for one in claims if one.master_files]
-    pool = both or files or claims
-    if not pool:
-        raise CannotAim("no node claims to be master, by log or by open files")
-    chosen = max(pool, key=lambda one: (one.master_log, one.node))
-    odd: list[str] = []
-    if len(claims) > 1:
-        odd.append(f"{', '.join(one.node for one in claims)} claim to be master; aimed at {chosen.node}")
-    elif claims and claims[0] is not chosen:
-        odd.append(f"{claims[0].node} claims to be master in its log, but {chosen.node} has the master's files open")
-    if len(files) > 1:
-        odd.append(f"{', '.join(one.node for one in files)} have the master's files open; aimed at {chosen.node}")
-    return chosen.node, tuple(odd)
+    claims = {one.node for one in alive if one.master_claim or (one.master_claim is None and one.master_files)}
+    holding = {one.node for one in alive if one.master_files}
+    claiming = claims & holding or claims
+    words = [Word(one.node, one.node in claiming, one.elected_id, one.master_claimed_s) for one in alive]
+    words += [Word(name, claims=False) for name in silent]
+    ruling = rule(words, {one.node_id: one.node for one in alive if one.node_id})
+    odd = sorted((claims | holding) - {ruling.master}) if ruling.master and not ruling.reason else []
+    return Ruling(ruling.master, f"{', '.join(odd)} claim it too, by log or by open files") if odd else ruling
 
 
 def choose_runner(

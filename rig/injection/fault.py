@@ -17,13 +17,22 @@ from typing import Protocol
 
 from rig.clock import Clock
 from rig.errors import NodeError
-from rig.injection.act import Progress, Watcher
+from rig.injection.act import Progress, Watcher, told_to_heal
 from rig.injection.aim import Aim, AimContext, CannotAim, resolve
 from rig.injection.outcome import detail, evidence, outcome
 from rig.injection.rebooting import watcher_of
 from rig.injection.schedule import Planned
 from rig.injection.verify import Account, Outside, look_at_processes
-from rig.journal.records import AnyRecord, ClockOffset, FaultChanged, FaultState, Finding, NodeMemory, NodeProcesses
+from rig.journal.records import (
+    STOPPED,
+    AnyRecord,
+    ClockOffset,
+    FaultChanged,
+    FaultState,
+    Finding,
+    NodeMemory,
+    NodeProcesses,
+)
 from rig.nodes.inspect import Inspection, inspect
 from rig.nodes.offset import Offset, measure
 
@@ -60,6 +69,7 @@ class Fault:
     struck_t: float | None = None
     healed_t: float | None = None
     reason: str = ""  # of the last state
+    cut_short: bool = False  # it was healed before its time by somebody else
     _watchers: list[Watcher] = field(default_factory=list[Watcher])
     _offsets: dict[str, Offset] = field(default_factory=dict[str, Offset])
     _accounts: list[Account] = field(default_factory=list[Account])
@@ -79,14 +89,14 @@ class Fault:
         self.due_t = max(self.journal.now(), due_t or 0.0)
         self._write("planned", self.due_t)
         try:
-            self.aim = aim = await resolve(self.planned, self.context)
+            self.aim = aim = await resolve(self.planned, self.context, stop)
             await self._prepare(aim)
         except CannotAim as exc:
             return self._end("skipped", str(exc))
         except NodeError as exc:
             return self._end("skipped", f"nothing was struck: {exc}")
         if stop.is_set():
-            return self._end("skipped", "the run was stopped before the strike")
+            return self._end("skipped", STOPPED)
         acting = asyncio.create_task(self._act(aim))
         stopping = asyncio.create_task(stop.wait())
         try:
@@ -213,6 +223,11 @@ class Fault:
             left = await self._left_behind(aim)
             if left:
                 state, reason = "unhealed", "; ".join(filter(None, (left, reason)))
+        self.cut_short = state == "healed" and self._healing is None and any(map(told_to_heal, self._progress))
+        if self.cut_short:
+            reason = "; ".join(
+                filter(None, ("the hold was cut short by a signal from elsewhere (`rig heal`?)", reason))
+            )
         disagreeing = [account for account in self._accounts if account.says == "disagrees"]
         if disagreeing and state == "healed":
             state = "ineffective"
@@ -310,6 +325,7 @@ def write_inventory(journal: Recorder, seen: Inspection, when: str) -> None:
             runners=len(seen.runners),
             orphans=len(seen.orphans),
             cpu_s=seen.main_cpu_s,
+            runner_cpu_s={one.identity: seen.cpu_s[one.pid] for one in seen.runners if one.pid in seen.cpu_s},
             node_t=seen.clock,
         )
     )

@@ -14,6 +14,7 @@ from typing import Final
 
 from rig.config.inventory import Inventory
 from rig.errors import NodeError
+from rig.faults.plan.kind import RoleProcess
 from rig.faults.plan.plan import Plan
 from rig.faults.plan.registry import KINDS
 from rig.injection.aim import AimContext
@@ -40,13 +41,17 @@ class Rehearsed:
 
 
 def one_of_each(plan: Plan, inventory: Inventory, models: Sequence[str]) -> list[Planned]:
-    """The first fault of each kind that the plan's own schedule would strike, held for a few seconds. Pure."""
+    """The first fault of each kind that the plan's own schedule would strike, held for a few seconds. Pure.
+
+    The kill of a process comes first: it needs an instance, and exo may forget its deployments with its master.
+    """
     found: dict[str, Planned] = {}
     for planned in islice(draw(plan, inventory, models or ["any model"], plan.seed), _LOOK_AHEAD):
         found.setdefault(planned.kind.name, planned)
         if len(found) == len(plan.struck):
             break
-    return [_shortened(found[kind]) for kind in plan.kinds if kind in found]
+    order = sorted(found.values(), key=lambda planned: list(plan.kinds).index(planned.kind.name))
+    return [_shortened(one) for one in sorted(order, key=lambda one: not isinstance(one.kind.aim, RoleProcess))]
 
 
 def _shortened(planned: Planned) -> Planned:

@@ -7,7 +7,7 @@ Reading is lenient: unknown fields are ignored, so that a newer journal can be r
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -19,7 +19,17 @@ FaultState: TypeAlias = Literal[
     "planned", "leased", "struck", "holding", "healed", "skipped", "ineffective", "invalid", "unhealed"
 ]
 Phase: TypeAlias = Literal["setup", "warmup", "baseline", "faults", "drain", "end"]
-Facet: TypeAlias = Literal["node_id", "nodes", "links", "instances", "runners", "deployments", "memory", "event_index"]
+Facet: TypeAlias = Literal[
+    "node_id", "nodes", "links", "instances", "runners", "loading", "deployments", "memory", "event_index"
+]
+
+
+EVENT_LOG_UNREAD: Final = "event-log-unread"
+"""The code of a finding: a node's event log could not be read, or not to its end (`data.node`)."""
+
+
+STOPPED: Final = "the run was stopped before the strike"
+"""The reason of a fault that was skipped because the run had come to its end: nothing is wrong with it."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True, gc=False):
@@ -35,6 +45,16 @@ class RunEnded(Record, frozen=True, kw_only=True, tag="run_end"):
 
     reason: Literal["finished", "interrupted", "terminated", "aborted", "failed"]
     detail: str = ""
+
+
+class LockLost(Record, frozen=True, kw_only=True, tag="lock_lost"):
+    """A lock on a node is not (or may not be) this run's any more: another rig may be at work there.
+
+    `since_t` is when it was last known to be this run's. The run ends, and what fails from then on is nobody's.
+    """
+
+    since_t: float
+    reason: str = ""
 
 
 # Load and probes
@@ -97,6 +117,7 @@ class RequestEnded(Record, frozen=True, kw_only=True, tag="request_end"):
     gaps: Gaps = Gaps()
     unclean_end: str | None = None  # completed, but what followed was not as it should be
     damaged: str | None = None  # a token count unlike the server's usage
+    own_failure: str | None = None  # the rig itself failed, and not the target: such a request is void
     evidence: str = ""  # for everything not completed: error class, message, tail of the body (bounded)
 
 
@@ -133,6 +154,7 @@ class Unwedged(Record, frozen=True, kw_only=True, tag="unwedge"):
     ended_t: float
     ok: bool
     detail: str = ""
+    master: bool | None = None  # whether it claimed to be master right before; None: not known
 
 
 class Redeployed(Record, frozen=True, kw_only=True, tag="redeploy"):
@@ -161,6 +183,22 @@ class ViewChanged(Record, frozen=True, kw_only=True, tag="view"):
     value: Any
 
 
+class Looked(Record, frozen=True, kw_only=True, tag="looked"):
+    """What the rig's polls asked of a node's API since its last such record, and what the node paid for them.
+
+    `answer_s` is the time that the answered ones took, together: while it builds an answer, exo does nothing else.
+    """
+
+    node: str
+    since_t: float
+    asked: int
+    unanswered: int  # refused, reset, or not answered in time
+    answer_s: float
+    longest_s: float  # of one answer
+    interval_s: float  # between two rounds, as it is now
+    misread: dict[Facet, int] = {}  # answers that were not understood, each by the first of its facets
+
+
 class Reachability(Record, frozen=True, kw_only=True, tag="reach"):
     """A node's API began or ceased to answer polls."""
 
@@ -179,6 +217,7 @@ class MasterSeen(Record, frozen=True, kw_only=True, tag="master"):
     at_t: float
     at_error_s: float = 0.0
     past: bool = False  # it had said so before it was watched: at `at_t` or at any time before
+    elected: str = ""  # the node id that its log says was elected; empty: itself, or unknown
 
 
 class EventSeen(Record, frozen=True, kw_only=True, tag="event"):
@@ -199,6 +238,8 @@ class EventLogRead(Record, frozen=True, kw_only=True, tag="event_log"):
     session: str
     count: int
     reports: dict[str, int] = {}  # as in `EventSeen`, at the end
+    source: Literal["file", "api"] | None = None
+    took_s: float | None = None
 
 
 class InstanceServed(Record, frozen=True, kw_only=True, tag="instance_served"):
@@ -254,6 +295,9 @@ class NodeProcesses(Record, frozen=True, kw_only=True, tag="processes"):
     orphans: int  # processes left behind by a main process that is gone
     cpu_s: float | None  # CPU time that the main process has used since its start
     node_t: float  # on the node's clock
+    runner_cpu_s: dict[
+        str, float
+    ] = {}  # by pid:start of each runner, since its start; empty where it was not looked at
 
 
 class ApiCall(Record, frozen=True, kw_only=True, tag="call"):
@@ -316,6 +360,7 @@ class ActivityDied(Record, frozen=True, kw_only=True, tag="activity_died"):
 AnyRecord: TypeAlias = (
     PhaseStarted
     | RunEnded
+    | LockLost
     | RequestStarted
     | RequestEnded
     | HeldBack
@@ -323,6 +368,7 @@ AnyRecord: TypeAlias = (
     | Unwedged
     | Redeployed
     | ViewChanged
+    | Looked
     | Reachability
     | MasterSeen
     | EventSeen

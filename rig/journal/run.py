@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from rig.errors import JournalError
+from rig.visible import redacted_bytes
 
 RUN_FILE: Final = "run.json"
 MAX_SAME_SECOND: Final = 1000
@@ -85,9 +86,9 @@ def write_run(folder: Path, info: RunInfo) -> Path:
     if path.exists():
         raise JournalError(f"{path} exists already; a run is described once")
     temporary = folder / f".{RUN_FILE}.tmp"
-    content = msgspec.json.format(msgspec.json.encode(info), indent=1) + b"\n"
+    content = redacted_bytes(msgspec.json.format(msgspec.json.encode(info), indent=1)) + b"\n"
     try:
-        with temporary.open("wb") as file:
+        with open(temporary, "wb", opener=_for_me_alone) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -114,8 +115,14 @@ def read_info(folder: Path) -> RunInfo:
 
 
 def _make(folder: Path) -> Path:
-    folder.mkdir()
+    """Nobody else's to read: the inventory, commands and logs of nodes may hold secrets."""
+    folder.mkdir(mode=0o700)
     return folder
+
+
+def _for_me_alone(path: str, flags: int) -> int:
+    """Also where somebody copies it out of its folder."""
+    return os.open(path, flags, 0o600)
 
 
 def _sync_folder(folder: Path) -> None:

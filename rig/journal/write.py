@@ -16,9 +16,10 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from rig.clock import Clock
+from rig.clock import WatchedClock
 from rig.errors import JournalError
 from rig.journal.records import AnyRecord, Finding
+from rig.visible import redacted_bytes
 
 Listener: TypeAlias = Callable[[AnyRecord], None]
 
@@ -41,10 +42,11 @@ class Journal:
     """
 
     def __init__(
-        self, folder: Path, clock: Clock, *, rotate_bytes: int = ROTATE_BYTES, max_files: int = MAX_FILES
+        self, folder: Path, clock: WatchedClock, *, rotate_bytes: int = ROTATE_BYTES, max_files: int = MAX_FILES
     ) -> None:
         self._folder = folder
         self.now: Callable[[], float] = clock.now
+        self.wall_drift: Callable[[], float] = clock.wall_drift
         self._rotate_bytes = rotate_bytes
         self._max_files = max_files
         self._encoder = msgspec.json.Encoder()
@@ -96,9 +98,9 @@ class Journal:
 
     def _encode(self, record: AnyRecord) -> bytes:
         try:
-            return self._encoder.encode(record) + b"\n"
+            return redacted_bytes(self._encoder.encode(record)) + b"\n"
         except UnicodeEncodeError:  # a lone surrogate, from bytes that were no text: evidence is kept, legibly
-            return self._encoder.encode(_legible(msgspec.to_builtins(record))) + b"\n"
+            return redacted_bytes(self._encoder.encode(_legible(msgspec.to_builtins(record)))) + b"\n"
 
     def _append(self, descriptor: int, line: bytes) -> None:
         """All of the line, in one write as a rule; a short write is continued, which fails when the disk is full."""
@@ -124,7 +126,7 @@ class Journal:
     def _open(self, number: int) -> int:
         path = self._folder / journal_name(number)
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise self._failure(f"cannot make {path.name}", error) from error
         self._number, self._size = number, 0

@@ -15,7 +15,7 @@ GRACE_S: Final = 5.0
 _GRACE_FLOOR_S: Final = 1.0
 _LEAST_S: Final = 1e-4  # what is left may be less than a clock can tell
 _CONFIRM_S: Final = 0.005
-_CONFIRM_MOST: Final = 20  # times: a server that never pauses must not put its deadline off
+_CONFIRM_WITHIN_S: Final = 0.5  # a server that never pauses must not put its deadline off
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Watch:
         self._decided_t: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timeout: asyncio.Timeout | None = None
-        self._confirmed = 0  # how often it has come due, and how much had come in by then
+        self._due_t: float | None = None  # since when it has been due, and how much had come in by the last look
         self._arrivals = -1
         self._streamed = streamed
         self.reader: Progress | None = None
@@ -106,7 +106,7 @@ class Watch:
         at_t, what = self._next()
         left_s = at_t - self._now()
         if left_s > 0:
-            self._confirmed, self._arrivals = 0, -1
+            self._due_t, self._arrivals = None, -1
             self._set(max(left_s, _LEAST_S))
         elif self._unsettled():
             self._set(_CONFIRM_S)
@@ -115,10 +115,12 @@ class Watch:
             self._timeout.reschedule(asyncio.get_running_loop().time())
 
     def _unsettled(self) -> bool:
-        """Whether something came in since the last look, or this is the first."""
+        """Whether something came in since the last look, or this is the first. By the clock, and not by how often it
+        looked: under a flood one turn of the loop takes seconds."""
+        now = self._now()
+        self._due_t = now if self._due_t is None else self._due_t
         before, self._arrivals = self._arrivals, 0 if self.exchange is None else self.exchange.arrivals
-        self._confirmed += 1
-        return self._arrivals != before and self._confirmed <= _CONFIRM_MOST
+        return self._arrivals != before and now - self._due_t <= _CONFIRM_WITHIN_S
 
     def _set(self, delay_s: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._check)

@@ -14,6 +14,7 @@ from typing import Final
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_CHUNK_LINE_BYTES: Final = 4096
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
+_BLANK_LINES: Final = (b"\n\r\n", b"\n\n")  # a recipient may take a line feed alone (RFC 9112 2.2)
 _SIZES_KEPT: Final = 4096
 _SIZE_BYTES_KEPT: Final = 8
 _BODILESS: Final = (204, 304)
@@ -118,7 +119,9 @@ class ResponseParser:
             end = data.find(b"\n", position)
             if end < 0:
                 if len(data) - position > MAX_CHUNK_LINE_BYTES:
-                    raise _NotHttpError("a chunk size line without end")
+                    raise _NotHttpError(
+                        f"a chunk size line longer than {MAX_CHUNK_LINE_BYTES} bytes, the rig's own limit"
+                    )
                 return position if position > begin else -1
             line = data[position:end]
             size = _sizes.get(line)
@@ -185,7 +188,7 @@ class ResponseParser:
         end = data.find(b"\n", position)
         if end < 0:
             if len(data) - position > MAX_HEAD_BYTES:
-                raise _NotHttpError("a trailer without end")
+                raise _NotHttpError(f"trailers longer than {MAX_HEAD_BYTES} bytes, the rig's own limit")
             return -1
         if not data[position:end].strip(b"\r"):
             self._at = _At.DONE
@@ -195,19 +198,20 @@ class ResponseParser:
         start = data[position : position + 5]
         if not b"HTTP/".startswith(start[:5]) and start != b"HTTP/":
             raise _NotHttpError(f"no status line: {data[position : position + 60]!r}")
-        end = data.find(b"\r\n\r\n", position)
-        if end < 0:
+        blanks = [at + len(blank) for blank in _BLANK_LINES if (at := data.find(blank, position)) >= 0]
+        if not blanks:
             if len(data) - position > MAX_HEAD_BYTES:
-                raise _NotHttpError("a head without end")
+                raise _NotHttpError(f"a head longer than {MAX_HEAD_BYTES} bytes, the rig's own limit")
             return -1
-        status_line, *lines = data[position:end].split(b"\r\n")
+        end = min(blanks)
+        status_line, *lines = data[position:end].replace(b"\r\n", b"\n").removesuffix(b"\n\n").split(b"\n")
         status, reason = _status(status_line)
         if 100 <= status < 200:
-            return end + 4
+            return end
         self.headers = [_header(line) for line in lines]
         self.status, self.reason = status, reason
         self._frame(status)
-        return end + 4
+        return end
 
     def _frame(self, status: int) -> None:
         """How the body is framed, by RFC 9112 6.3."""

@@ -2,20 +2,22 @@
 
 | outcome | when |
 |---|---|
-| completed | a finish reason other than error arrived, whatever followed it (`unclean_end` says what) |
-| error | the client was told: status not 2xx, an error event or error finish reason, no connection, a connection broken
-          inside the body, an answer that cannot be parsed |
+| completed | a finish reason of a whole answer arrived, whatever followed it (`unclean_end` says what) |
+| error | the client was told: status not 2xx, an error event or error object, a finish reason that gives the request
+          up, words instead of an answer, no connection, a connection broken inside the body, an answer that cannot
+          be parsed |
 | lost | neither. `hung`: no token for the progress deadline (not streamed: no body by the total deadline); `overdue`:
           the total deadline passed while tokens dripped; `truncated`: a clean end without finish reason or error;
           `empty`: a clean end without a token |
 
-Of finish reason, error and garbage the first one decides: a client stops there. `[DONE]` proves nothing.
+Of finish reason, error and garbage the first one decides: a client stops there. `[DONE]` proves nothing. Which finish
+reasons and which objects mean what is in `rig.load.told`; all of it is explained in docs/figures.md.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from rig.journal.records import How, Outcome
 
@@ -32,9 +34,12 @@ class Heard:
     blanks: int = 0  # chunks that bear none, which may each be a token without text
     usage_tokens: int | None = None
     response_id: str | None = None
-    finish_reason: str | None = None
+    finish_reason: str | None = None  # of a whole answer
     error: str | None = None  # what an error event, or an error instead of an answer, said
     garbage: str | None = None  # the first thing that could not be parsed
+    remark: str | None = None  # words instead of an answer; whether they tell of a failure is not known
+    late_tokens: int = 0  # those that came after the finish reason
+    after: str | None = None  # what was said after the finish reason and should not have been
     done: bool = False  # `[DONE]` was seen
     body_bytes: int = 0  # white space around a body that is not streamed does not count
 
@@ -48,6 +53,7 @@ class Judgement:
     damaged: str | None = None
 
 
+_OK: Final = 200
 _UNCLEAN: dict[End, str] = {
     "broken": "the connection broke after the finish reason",
     "unparsable": "what followed the finish reason was not HTTP",
@@ -59,19 +65,37 @@ _UNCLEAN: dict[End, str] = {
 
 
 def judge(*, streamed: bool, status: int | None, heard: Heard, end: End, detail: str = "") -> Judgement:
-    """`status` is None when no response began. `detail` is the class and message of what ended a broken exchange."""
-    if status is not None and not 200 <= status < 300:
-        return Judgement("error", reason=f"HTTP status {status}")
-    if heard.error is not None:
-        return Judgement("error", reason=f"the server said: {heard.error}")
-    if heard.garbage is not None:
-        return Judgement("error", reason=f"cannot be parsed: {heard.garbage}")
+    """`status` is None when no response began. `detail` is the class and message of what ended a broken exchange; of a
+    redirect, where to."""
+    told = _told(status, heard, detail)
+    if told is not None:
+        return Judgement("error", reason=told)
     if heard.finish_reason is not None:
-        damaged = damage(heard) if streamed else None
-        return Judgement(
-            "completed", unclean_end=_unclean_end(end, needs_done=streamed and not heard.done), damaged=damaged
-        )
+        unclean = _unclean_end(end, heard, needs_done=streamed and not heard.done)
+        return Judgement("completed", unclean_end=unclean, damaged=damage(heard, streamed=streamed))
+    instead = _instead(status, heard) if end == "clean" else None
+    if instead is not None:
+        return Judgement("error", reason=instead)
     return _without_answer(streamed=streamed, heard=heard, end=end, detail=detail)
+
+
+def _told(status: int | None, heard: Heard, detail: str) -> str | None:
+    """How the client was told of a failure."""
+    if status is not None and not 200 <= status < 300:
+        parts = [f"HTTP status {status}", detail, heard.error or heard.garbage or heard.remark or ""]
+        return ": ".join(part for part in parts if part)
+    if heard.error is not None:
+        return f"the server said: {heard.error}"
+    return None if heard.garbage is None else f"cannot be parsed: {heard.garbage}"
+
+
+def _instead(status: int | None, heard: Heard) -> str | None:
+    """What came instead of an answer, of words or of a status that promises none."""
+    if heard.remark is not None:
+        return f"instead of an answer the server said: {heard.remark}"
+    if status not in (None, _OK) and not heard.tokens and not heard.body_bytes:
+        return f"HTTP status {status} and no answer"
+    return None
 
 
 def decided(status: int | None, heard: Heard) -> bool:
@@ -108,19 +132,29 @@ def _without_answer(*, streamed: bool, heard: Heard, end: End, detail: str) -> J
     return Judgement("lost", how, reason)
 
 
-def _unclean_end(end: End, *, needs_done: bool) -> str | None:
+def _unclean_end(end: End, heard: Heard, *, needs_done: bool) -> str | None:
+    """What followed the finish reason and should not have, or did not and should have."""
+    if heard.after is not None:
+        return f"after the finish reason the server said: {heard.after}"
+    if heard.late_tokens:
+        return f"{heard.late_tokens} tokens came after the finish reason"
     if end == "clean":
         return "ended without [DONE]" if needs_done else None
     return _UNCLEAN[end]
 
 
-def damage(heard: Heard) -> str | None:
+def damage(heard: Heard, *, streamed: bool) -> str | None:
     """A token count that cannot be the server's `usage`, for servers that send one token a chunk, as exo does.
 
     A token may have no text of its own (part of a character), so a chunk without content counts for none or one:
-    sound is tokens ≤ usage ≤ tokens + blanks. Only streams are judged: a whole body has no chunks to count.
+    sound is tokens ≤ usage ≤ tokens + blanks, and where tokens are claimed there is content at all. A whole body has no
+    chunks to count: only the latter is asked of it.
     """
     usage = heard.usage_tokens
-    if usage is None or heard.tokens <= usage <= heard.tokens + heard.blanks:
+    if usage is None:
+        return None
+    if not heard.tokens and usage > 0:
+        return f"no content arrived, usage says {usage} tokens"
+    if not streamed or heard.tokens <= usage <= heard.tokens + heard.blanks:
         return None
     return f"{heard.tokens} tokens and {heard.blanks} chunks without text arrived, usage says {usage}"

@@ -17,9 +17,10 @@ import msgspec
 from rig.journal.records import RequestEnded, RequestStarted
 from rig.journal.write import Journal
 from rig.load.deadlines import Limits, Watch
+from rig.load.opening import Opening
 from rig.load.outcome import End, Heard, Judgement, decided, judge
-from rig.load.stream import Reader, StreamReader, reader_for
-from rig.load.transport import ArrivalStream, Exchange, LoadTransport, Marks, NotHttpError
+from rig.load.stream import Reader, StreamReader
+from rig.load.transport import ArrivalStream, Exchange, LoadTransport, Marks, NotHttpError, OwnFailureError
 
 EVIDENCE_BYTES: Final = 600
 _encode = msgspec.json.Encoder().encode
@@ -89,6 +90,7 @@ async def perform(call: Call, transport: LoadTransport, journal: Journal) -> Req
         end, detail = await attempt.run(transport)
     except Exception as error:
         judgement = Judgement("error", reason=f"defect of the rig: {type(error).__name__}: {error}")
+        attempt.own_failure = judgement.reason
         journal.write(attempt.record(judgement, journal.now()))
         raise
     ended = attempt.record(attempt.judge(end, detail), journal.now())
@@ -105,7 +107,11 @@ class _Attempt:
         self._started_t = now()
         self._watch = Watch(now, self._started_t, call.limits, streamed=call.streamed)
         self._marks = Marks()
+        self.own_failure: str | None = None
         self._status: int | None = None
+        self._location = ""  # where a redirect leads
+        self._opening = Opening(streamed=call.streamed)
+        self._unread = Heard()  # what is known without reading the body
         self._reader: Reader | None = None
         self._tail = b""
 
@@ -118,28 +124,42 @@ class _Attempt:
                 await self._read(response)
             return self._ended("clean")
         except TimeoutError:
-            if self._marks.connected_t is None:
-                return self._ended(
-                    "unconnected", f"ConnectTimeout: not connected within {self._call.limits.connect_s} s"
-                )
-            return self._ended(self._watch.struck)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            return self._ended("unconnected", _named(error))
-        except NotHttpError as error:
-            return self._ended("unparsable", str(error))
+            return self._timed_out()
         except httpx.TransportError as error:
-            return self._ended("broken", _named(error))
+            return self._broken(error)
         finally:
             self._watch.stop()
 
+    def _timed_out(self) -> tuple[End, str]:
+        if not self._marks.resolved:
+            return self._failed(f"no address for {self._call.url.host} in time")
+        if self._marks.connected_t is None:
+            return self._ended("unconnected", f"ConnectTimeout: not connected within {self._call.limits.connect_s} s")
+        return self._ended(self._watch.struck)
+
+    def _broken(self, error: httpx.TransportError) -> tuple[End, str]:
+        match error:
+            case OwnFailureError():
+                return self._failed(str(error))
+            case httpx.ConnectError() | httpx.ConnectTimeout():
+                return self._ended("unconnected", _named(error))
+            case NotHttpError():
+                return self._ended("unparsable", str(error))
+            case _:
+                return self._ended("broken", _named(error))
+
+    def _failed(self, detail: str) -> tuple[End, str]:
+        """It is the rig's own machine that could not."""
+        self.own_failure = detail
+        return self._ended("unconnected", f"of the rig's own machine: {detail}")
+
     def judge(self, end: End, detail: str) -> Judgement:
-        heard = self._reader.heard if self._reader is not None else Heard()
-        streamed = self._call.streamed and not (self._reader is not None and not isinstance(self._reader, StreamReader))
-        return judge(streamed=streamed, status=self._status, heard=heard, end=end, detail=detail)
+        streamed = self._call.streamed and (self._reader is None or isinstance(self._reader, StreamReader))
+        detail = f"Location: {self._location}" if self._location else detail
+        return judge(streamed=streamed, status=self._status, heard=self._heard, end=end, detail=detail)
 
     def record(self, judgement: Judgement, t: float) -> RequestEnded:
-        reader, marks = self._reader, self._marks
-        heard = reader.heard if reader is not None else Heard()
+        reader, marks, heard = self._reader, self._marks, self._heard
         return RequestEnded(
             t=t,
             id=self._call.id,
@@ -160,6 +180,7 @@ class _Attempt:
             **({} if reader is None else {"gaps": reader.gaps()}),
             unclean_end=judgement.unclean_end,
             damaged=judgement.damaged,
+            own_failure=self.own_failure,
             evidence="" if judgement.outcome == "completed" else self._evidence(judgement.reason),
         )
 
@@ -184,27 +205,51 @@ class _Attempt:
 
     async def _read(self, response: httpx.Response) -> None:
         self._status = status = response.status_code
-        reader = reader_for(streamed=self._call.streamed, content_type=response.headers.get("content-type", ""))
-        self._reader = self._watch.reader = reader
-        heard, settled = reader.heard, False
+        self._location = response.headers.get("location", "") if 300 <= status < 400 else ""
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        readable = encoding in ("identity", "")
+        if not readable:
+            self._unread.garbage = f"content-encoding {encoding}, where identity was asked for"
+        settled = decided(status, self._heard)
+        if settled:
+            self._watch.decide(self._now())
         stream = response.stream
         assert isinstance(stream, ArrivalStream)
 
         def take(pieces: Sequence[bytes], times: Sequence[float]) -> None:
             nonlocal settled
-            reader.feed(pieces, times)
+            if not readable:
+                return
+            if self._reader is None:
+                self._open(pieces, times)
+            else:
+                self._reader.feed(pieces, times)
             self._keep_tail(pieces)
-            if not settled and decided(status, heard):
+            if not settled and decided(status, self._heard):
                 settled = True
                 self._watch.decide(times[-1])
 
         try:
-            if decided(status, heard):
-                settled = True
-                self._watch.decide(self._now())
             await stream.exchange.read_into(take)
         finally:
             await stream.aclose()
+
+    @property
+    def _heard(self) -> Heard:
+        return self._unread if self._reader is None else self._reader.heard
+
+    def _open(self, pieces: Sequence[bytes], times: Sequence[float]) -> None:
+        """The beginning of the body, which shows who is to read it."""
+        data = b"".join(pieces)
+        opened = self._opening.take(data)
+        if opened is None:
+            return
+        reader, first = opened
+        self._reader = self._watch.reader = reader
+        if first == data:
+            reader.feed(pieces, times)
+        else:
+            reader.feed([first], times[-1:])
 
     def _keep_tail(self, pieces: Sequence[bytes]) -> None:
         """The last `EVIDENCE_BYTES` of the body, of few of the pieces as a rule."""
@@ -227,7 +272,7 @@ class _Attempt:
         text = reason.encode("utf-8", "backslashreplace")[: EVIDENCE_BYTES // 2].decode("utf-8", "ignore")
         room = EVIDENCE_BYTES - len(text.encode()) - len(" | ")
         tail = self._tail[-room:].decode("utf-8", "backslashreplace").encode()[-room:].decode("utf-8", "ignore")
-        return f"{text} | {tail}" if tail else text
+        return f"{text} | {tail}" if tail and tail not in text else text
 
 
 def _named(error: BaseException) -> str:

@@ -1,9 +1,10 @@
 """Server-sent events, incrementally: bytes in any chunking in, events out. Pure.
 
 After the HTML standard (9.2.6): lines end in LF, CRLF or CR, `data` lines of one event are joined by LF, an event is
-dispatched by a blank line, and what has no blank line after it when the stream ends is dropped. Two departures, because
-this reader judges servers: comments are given out as well (exo tells of its prefill in them), and a line that is none
-of the standard's fields is given out as garbage instead of being ignored (an HTML page is not an empty stream).
+dispatched by a blank line. Departures, because this reader judges servers: comments are given out as well (exo tells of
+its prefill in them); a line that is none of the standard's fields is given out as garbage instead of being ignored (an
+HTML page is not an empty stream), but `error: …` is an error (llama.cpp writes so); and what has no blank line after it
+when the stream ends is given out by `end` instead of being dropped.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ Kind: TypeAlias = Literal["data", "error", "comment", "garbage"]
 """`error` is the data of an event whose name is `error`."""
 Event: TypeAlias = tuple[Kind, bytes]
 
-MAX_EVENT_BYTES: Final = 1024 * 1024
+MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
+_FIELDS: Final = (b"data:", b"event:", b"id:", b"retry:", b"error:")
 _IGNORED_FIELDS: Final = (b"id", b"retry")
 
 
@@ -48,6 +50,16 @@ class SseSplitter:
         events: list[Event] = []
         for line in lines:
             self._line(line, events)
+        return events
+
+    def end(self) -> list[Event]:
+        """The stream has ended: what it had begun. A line that was cut off before it said anything is nothing."""
+        events: list[Event] = []
+        line = bytes(self._carry)
+        if line and not any(field.startswith(line) for field in _FIELDS):
+            self._line(line, events)
+        self._line(b"", events)
+        self._carry = bytearray()
         return events
 
     def _plain_newlines(self, chunk: bytes) -> bytes:
@@ -90,10 +102,12 @@ class SseSplitter:
                 events.extend(self._overflow())
         elif field == b"event":
             self._name = value
+        elif colon and field == b"error":
+            events.append(("error", value))
         elif field not in _IGNORED_FIELDS:
             events.append(("garbage", line))
 
     def _overflow(self) -> list[Event]:
         start = bytes(self._carry or b"\n".join(self._data[:1]))[:200]
         self._carry, self._data, self._data_bytes, self._name = bytearray(), [], 0, b""
-        return [("garbage", b"longer than %d bytes: %s" % (self._max_bytes, start))]
+        return [("garbage", b"longer than %d bytes, the rig's own limit for an event: %s" % (self._max_bytes, start))]

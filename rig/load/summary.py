@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -25,12 +26,12 @@ _NAMES = {
 }
 
 
-def summary(tally: Tally, *, url: str, model: str, journal: str | None) -> dict[str, Any]:
+def summary(tally: Tally, *, url: str, model: str, journal: str | None, stood_still_s: float) -> dict[str, Any]:
     """Durations in seconds. `requests` sums up: started = completed + error + lost + void + unfinished.
 
-    void, exposed and own_node are 0: without faults and an inventory there is nothing that could make a request one.
-    `held_back` is null where an open loop never had as many in flight as it may; what it counts as `unsent` was due and
-    is in no other count.
+    exposed and own_node are 0: without faults and an inventory there is nothing that could make a request one.
+    `stood_still_s` is for how long in all the rig itself did, as far as that can matter. `held_back` is null where an
+    open loop never had as many in flight as it may; what it counts as `unsent` was due and is in no other count.
     """
     duration_s = _duration_s(tally)
     return {
@@ -41,13 +42,14 @@ def summary(tally: Tally, *, url: str, model: str, journal: str | None) -> dict[
             "completed": tally.completed,
             "error": tally.error,
             "lost": tally.lost,
-            "void": 0,
+            "void": tally.void,
             "unfinished": tally.unfinished,
             "exposed": 0,
             "own_node": 0,
         },
         "held_back": None if tally.held_back is None else _held_back(tally.held_back),
-        "flags": flags(tally),
+        "flags": flags(tally, stood_still_s),
+        "stood_still_s": round(stood_still_s, 3),
         "lost_how": dict(tally.lost_how),
         "unclean_end": tally.unclean_end,
         "damaged": tally.damaged,
@@ -61,14 +63,27 @@ def summary(tally: Tally, *, url: str, model: str, journal: str | None) -> dict[
             for name, found in _with_failures(tally).items()
         },
         "reasons": dict(tally.reasons.most_common()),
+        "void_reasons": dict(tally.void_reasons.most_common()),
         "examples": [msgspec.to_builtins(record) for record in tally.examples],
         "journal": journal,
     }
 
 
-def flags(tally: Tally) -> list[str]:
-    """What makes the figures partly the rig's own, each in words. Empty for a closed loop."""
+def flags(tally: Tally, stood_still_s: float) -> list[str]:
+    """What makes the figures partly the rig's own, and what completed requests are not, each in words."""
     late, held, found = tally.late.spread(), tally.held_back, list[str]()
+    if stood_still_s:
+        found.append(
+            f"the rig itself stood still for {stood_still_s:.1f} s in all: gaps and times across that are its own"
+        )
+    if tally.void:
+        found.append(f"{tally.void} requests are void, for the failure was the rig's own: {_most(tally.void_reasons)}")
+    if tally.unclean_end:
+        found.append(f"{tally.unclean_end} completed requests did not end cleanly: {_most(tally.unclean_ends)}")
+    if tally.damaged:
+        found.append(
+            f"{tally.damaged} completed requests are damaged: their content is not what the server's usage says"
+        )
     if late.p99_s is not None and late.p99_s > MOST_LATE_S:
         found.append(f"the rig sent late: p99 {_ms(late.p99_s)} ms, worst {_ms(late.max_s)} ms after it was due")
     if held is not None and held.unsent:
@@ -82,6 +97,11 @@ def summary_tables(tally: Tally, *, url: str, model: str) -> list[Table]:
     if tally.reasons:
         tables.append(_reasons(tally))
     return tables
+
+
+def _most(reasons: Counter[str]) -> str:
+    """The most frequent one."""
+    return reasons.most_common(1)[0][0]
 
 
 def _held_back(held: HeldBack) -> dict[str, Any]:
@@ -100,6 +120,7 @@ def _outcomes(tally: Tally, title: str) -> Table:
         "error": tally.error,
         "lost": tally.lost,
         **{f"  {how}": count for how, count in tally.lost_how.items()},
+        "void": tally.void,
         "unfinished": tally.unfinished,
     }
     if tally.held_back is not None:

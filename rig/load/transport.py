@@ -7,7 +7,8 @@ its turn. Here bytes are stamped in `data_received`. `bench/load_engine.py` meas
 
 Exceptions of sockets and of the parser are mapped here, and nowhere else:
 
-    httpx.ConnectError         no connection: refused, reset, unreachable, name unknown, TLS
+    httpx.ConnectError         no connection: refused, reset, unreachable, TLS
+    └── OwnFailureError        the rig's machine could not even try: no address for the name, no port, no descriptor
     httpx.ConnectTimeout       no connection in time
     httpx.ReadError            the connection was reset before the answer's end
     httpx.RemoteProtocolError  the connection was closed before the answer's end
@@ -25,6 +26,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import httpx
 
+from rig.load.addresses import addresses_of, is_address, is_own, is_told_by_the_host
 from rig.load.http1 import ResponseParser
 from rig.load.turns import Turns
 
@@ -41,10 +43,15 @@ class NotHttpError(httpx.RemoteProtocolError):
     """What the server sent is no HTTP/1.x response."""
 
 
+class OwnFailureError(httpx.ConnectError):
+    """It is the rig's own machine that failed, and not the target."""
+
+
 @dataclass(slots=True)
 class Marks:
     """When the steps of one exchange happened, on the transport's clock; kept current while it runs."""
 
+    resolved: bool = False  # the host's address is known, or its name is for the host itself to tell
     connected_t: float | None = None
     first_byte_t: float | None = None
     ended_t: float | None = None  # the answer's end, or the connection's
@@ -274,20 +281,36 @@ class LoadTransport(httpx.AsyncBaseTransport):
         return httpx.Response(parser.status, headers=parser.headers, stream=ArrivalStream(exchange), request=request)
 
     async def _connect(self, request: httpx.Request, exchange: Exchange) -> None:
-        """Raises httpx.ConnectError, httpx.ConnectTimeout."""
-        url = request.url
+        """Raises httpx.ConnectError, OwnFailureError, httpx.ConnectTimeout."""
+        url, marks = request.url, exchange.marks
         tls = self._tls_context() if url.scheme == "https" else None
         timeouts = cast("dict[str, Any]", request.extensions.get("timeout", {}))
         limit_s = cast("float | None", timeouts.get("connect"))
+        port = url.port or _PORTS[url.scheme]
+        marks.resolved = is_address(url.host) or is_told_by_the_host(url.host)
+        failures: list[OSError] = []
         try:
             async with asyncio.timeout(limit_s):
-                await asyncio.get_running_loop().create_connection(
-                    lambda: exchange, url.host, url.port or _PORTS[url.scheme], ssl=tls
-                )
+                for address in await addresses_of(url.host, port):
+                    marks.resolved = True
+                    try:
+                        await asyncio.get_running_loop().create_connection(
+                            lambda: exchange, address, port, ssl=tls, server_hostname=url.host if tls else None
+                        )
+                    except TimeoutError:  # an OSError, too
+                        raise
+                    except OSError as error:  # refused, reset, unreachable, TLS
+                        failures.append(error)
+                    else:
+                        return
         except TimeoutError as error:
+            if not marks.resolved:
+                raise OwnFailureError(f"no address for {url.host} within {limit_s} s") from error
             raise httpx.ConnectTimeout(f"not connected within {limit_s} s") from error
-        except OSError as error:  # refused, reset, unreachable, name unknown, TLS
-            raise httpx.ConnectError(_named(error)) from error
+        except OSError as error:  # the name is unknown
+            failures.append(error)
+        kind = OwnFailureError if is_own(failures, url.host) else httpx.ConnectError
+        raise kind("; ".join(map(_named, failures))) from failures[-1]
 
     def _tls_context(self) -> ssl.SSLContext:
         """One for all, made at the first use: making one costs some 50 ms."""

@@ -40,15 +40,20 @@ async def first_contact(
     Raises UsageError when the user declines, or when nobody can be asked.
     """
     named = await named_processes(nodes)
-    say(consent_text(named, nodes))
+    await agreed(consent_text(named, nodes), yes=yes, say=say, answer=answer)
+    return named
+
+
+async def agreed(text: str, *, yes: bool, say: Callable[[str], None], answer: Callable[[], str] | None = None) -> None:
+    """Says `text` and returns when the user agrees to it, or has by `yes`. Raises UsageError otherwise."""
+    say(text)
     if yes:
-        return named
+        return
     if answer is None and not sys.stdin.isatty():
         raise UsageError("nobody can be asked: this is not a terminal", remedy="give --yes if that may be done")
     said = await _ask() if answer is None else await asyncio.to_thread(answer)
     if said.strip().lower() not in ("y", "yes"):
         raise UsageError("nothing was done: you did not agree")
-    return named
 
 
 async def _ask() -> str:

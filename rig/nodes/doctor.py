@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ from rig.config.inventory import Inventory
 from rig.errors import NodeError, SshError
 from rig.faults.plan.registry import kinds_of, needing
 from rig.nodes.inspect import Inspection, inspect
+from rig.nodes.lock import binds, holder
 from rig.nodes.offset import measure
 from rig.nodes.own_boot import THE_RIGS_OWN, own_boot
 from rig.nodes.rehearse import rehearsed
@@ -28,6 +29,8 @@ OFFSET_ERROR_WARN_S = 0.1
 DISK_FAIL_BYTES, DISK_WARN_BYTES = 100 * 2**20, 2 * 2**30
 MEMORY_WARN_BYTES = 2**29
 REBOOT_REMEDY = "run the rig elsewhere; an embedded cluster has machines of its own with `hosts: namespaces`"
+WAIT = "wait for that run to end"
+SPARED = "none: this node is part of the machine that the rig runs on, and an embedded cluster leaves it as it is"
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,17 @@ async def examine(
             if name in lost or name in nodes
         )
     )
-    return [finding for findings in found for finding in findings]
+    return sparing(inventory, [finding for findings in found for finding in findings])
+
+
+def sparing(inventory: Inventory, findings: list[Finding]) -> list[Finding]:
+    """The findings without remedies that change the machine, where that is the user's own. Pure."""
+    if not inventory.on_this_machine:
+        return findings
+    return [replace(one, remedy=SPARED) if _CHANGES_MACHINE.search(one.remedy) else one for one in findings]
+
+
+_CHANGES_MACHINE = re.compile(r"rig bootstrap|\bsudo\b|modprobe|\binstall\b|/etc/")
 
 
 def worst(findings: Collection[Finding]) -> Level:
@@ -112,10 +125,11 @@ async def _scripts(conn: NodeConnection) -> list[Finding]:
 
 async def _inspected(conn: NodeConnection, kinds: frozenset[str] | None, own_lock: str | None) -> list[Finding]:
     seen = await inspect(conn)
+    busy = seen.lock.get("owner") != own_lock and binds(seen.lock, seen)
     found = [
         await _exo(conn, seen),
-        *_processes(conn, seen),
-        *_leases(conn, seen, own_lock),
+        *_processes(conn, seen, busy=busy),
+        *_leases(conn, seen, busy=busy),
         *_room(conn, seen),
         *_tools(conn, seen, kinds),
     ]
@@ -143,27 +157,32 @@ async def _exo(conn: NodeConnection, seen: Inspection) -> Finding:
     return Finding(conn.name, "exo", "fail", text, f"make `exo.match` fit that command line (it is {exo.match!r})")
 
 
-def _processes(conn: NodeConnection, seen: Inspection) -> list[Finding]:
+def _processes(conn: NodeConnection, seen: Inspection, *, busy: bool) -> list[Finding]:
+    """`busy`: another run holds the node, so that it may be its fault, which must not be ended."""
     found: list[Finding] = []
     if stopped := [process.pid for process in seen.tree if process.state == "T"]:
         text = f"exo processes are stopped: {', '.join(map(str, stopped))}"
-        found.append(Finding(conn.name, "exo", "fail", text, "rig heal, or `kill -CONT` them"))
+        remedy = WAIT if busy else "rig heal, or `kill -CONT` them"
+        found.append(Finding(conn.name, "exo", "fail", text, remedy))
     if seen.orphans:
         text = f"runners without a main process hold memory: {', '.join(str(one.pid) for one in seen.orphans)}"
-        found.append(Finding(conn.name, "orphans", "warn", text, "kill them"))
+        found.append(Finding(conn.name, "orphans", "warn", text, WAIT if busy else "kill them"))
     return found
 
 
-def _leases(conn: NodeConnection, seen: Inspection, own_lock: str | None) -> list[Finding]:
-    found = [
-        Finding(conn.name, "leases", "fail", f"{one.kind} {one.id} of {one.owner}, run {one.run}", "rig heal")
+def _leases(conn: NodeConnection, seen: Inspection, *, busy: bool) -> list[Finding]:
+    """A live owner comes first: what is in force then is most likely his."""
+    found = [Finding(conn.name, "lock", "fail", f"locked by {holder(seen.lock)}", WAIT)] if busy else []
+    found += [
+        Finding(
+            conn.name,
+            "leases",
+            "fail",
+            f"{one.kind} {one.id} of {one.owner}, run {one.run}",
+            WAIT if busy else "rig heal",
+        )
         for one in seen.leases
     ]
-    with contextlib.suppress(ValueError):
-        live = seen.lock.get("boot_id") == seen.boot_id and float(seen.lock.get("deadline", "inf")) > seen.clock
-        if seen.lock and live and seen.lock.get("owner") != own_lock:
-            text = f"locked by {seen.lock.get('owner', '?')} for run {seen.lock.get('run', '?')}"
-            found.append(Finding(conn.name, "lock", "fail", text, "wait for that run to end"))
     return found or [Finding(conn.name, "leases", "ok", "none left")]
 
 
@@ -191,7 +210,7 @@ def _tools(conn: NodeConnection, seen: Inspection, kinds: frozenset[str] | None)
         found.append(Finding(conn.name, "packet filter", level, text, f"install {name}"))
     elif not seen.filter_allowed:
         how = "`sudo -n` does not allow it" if conn.node.sudo else "the user is not root and `sudo: false`"
-        remedy = f"allow the SSH user to run {name} by `sudo -n` without a password"
+        remedy = "rig bootstrap, or allow the SSH user everything by `sudo -n` without a password"
         found.append(Finding(conn.name, "packet filter", level, f"{name}: {how}", remedy))
     else:
         found.append(Finding(conn.name, "packet filter", "ok", f"{seen.tools['filter']} may be used"))

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 from rig.config.inventory import Inventory
 from rig.errors import NodeError, SshError
-from rig.nodes.doctor import Finding, examine
+from rig.nodes.doctor import Finding, examine, sparing
 from rig.nodes.facts import all_facts
 from rig.nodes.judging import judge, judge_paths, judge_versions, judge_wall
 from rig.nodes.ssh import NodeConnection, Nodes
@@ -42,7 +42,8 @@ async def examine_fully(
         return [*judge(conn.name, conn.node, facts, kinds), *judge_wall(conn.name, facts, wall), *paths]
 
     more = await asyncio.gather(*(look(conn) for conn in usable.values()))
-    everything = [*found, *(finding for findings in more for finding in findings), *judge_versions(told)]
+    judged = [*(finding for findings in more for finding in findings), *judge_versions(told)]
+    everything = [*found, *sparing(inventory, judged)]
     order = list(inventory.nodes)
     return sorted(everything, key=lambda finding: order.index(finding.node))
 

@@ -14,6 +14,12 @@ FACTS_LIMIT_S = 120.0
 
 Facts = Mapping[str, str]
 
+_CONNECT = "-MErrno=ECONNREFUSED -MSocket=:addrinfo,SOCK_STREAM -e " + q(
+    "alarm 2; ($e, $a) = getaddrinfo($ARGV[0], $ARGV[1], {flags => AI_NUMERICHOST, socktype => SOCK_STREAM}); "
+    "exit 1 if $e || !socket($s, $a->{family}, SOCK_STREAM, 0); connect($s, $a->{addr}) || $! == ECONNREFUSED or exit 1"
+)
+"""perl's arguments, before an address and a port: status 0 when that machine takes the connection, or refuses it."""
+
 
 def parse_facts(text: str) -> dict[str, str]:
     """`key=value` lines → mapping; other lines are dropped. Pure."""
@@ -29,8 +35,9 @@ async def facts_of(conn: NodeConnection, *, evaluate: bool) -> dict[str, str]:
 
 
 async def reached_from(conn: NodeConnection, inventory: Inventory) -> dict[str, bool]:
-    """`NODE at ADDRESS` → whether this node can connect to it: by IPv4 to the API, by IPv6, where exo's API does not
-    listen, to sshd. Empty where the API is known by a loopback address: its port says nothing of the network then.
+    """`NODE at ADDRESS` → whether this node reaches it: by IPv4 at the API's port, by IPv6, where exo's API does not
+    listen, at sshd's. A connection that is refused has reached it: the other machine said so. Empty where the API is
+    known by a loopback address: its port says nothing of the network then.
     """
     wanted = {
         f"{name} at {address}": (address, str(node.ssh.port if ":" in address else urlsplit(node.api).port or 80))
@@ -41,13 +48,13 @@ async def reached_from(conn: NodeConnection, inventory: Inventory) -> dict[str, 
     if not wanted:
         return {}
     tries = [
-        f"{{ nc {'-6 ' if ':' in address else ''}-z -w 2 {q(address)} {q(port)} >/dev/null 2>&1 && echo {number}; }} &"
+        f"{{ perl {_CONNECT} {q(address)} {q(port)} >/dev/null 2>&1 && echo {number}; }} &"
         for number, (address, port) in enumerate(wanted.values())
     ]
     path = "" if conn.node.path is None else f"PATH={q(conn.node.path)}; export PATH; "
     said = await conn.run(f"{path}{' '.join(tries)} wait", check=False, timeout_s=20.0)
-    open_ones = set(said.stdout.split())
-    return {what: str(number) in open_ones for number, what in enumerate(wanted)}
+    reached = set(said.stdout.split())
+    return {what: str(number) in reached for number, what in enumerate(wanted)}
 
 
 def _on_loopback(node: Node) -> bool:

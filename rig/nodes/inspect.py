@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from datetime import datetime
+from typing import Final, Literal
 
 from rig.errors import NodeError
 from rig.nodes.scripts import process_values, script_command
 from rig.nodes.ssh import NodeConnection
 
 What = Literal["all", "clock", "tree", "master", "leases", "procs"]
+_STAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+_ELECTED: Final = re.compile(r"Node (\S+) elected master")
 
 
 @dataclass(frozen=True)
@@ -55,10 +59,13 @@ class Inspection:
     main: Process | None = None
     tree: list[Process] = field(default_factory=list[Process])  # main first
     orphans: list[Process] = field(default_factory=list[Process])
-    main_cpu_s: float | None = None  # CPU time of the main process since its start
+    cpu_s: dict[int, float] = field(default_factory=dict[int, float])  # by pid in the tree: CPU time since its start
     master_log: str = ""
     master_claim: bool | None = None
     master_files: bool = False
+    master_claimed_s: float | None = None  # for how long it has claimed, by its log
+    elected_id: str = ""  # the other node that its log says was elected
+    node_id: str = ""  # its own, as its log has it
     mem_available_bytes: int | None = None
     mem_wired_bytes: int | None = None
     disk_free_bytes: int | None = None
@@ -68,6 +75,11 @@ class Inspection:
     filter_allowed: bool = False
     tools: dict[str, str] = field(default_factory=dict[str, str])  # nc, perl, lsof, ss, filter → path
     unreadable: list[str] = field(default_factory=list[str])  # lines that could not be understood
+
+    @property
+    def main_cpu_s(self) -> float | None:
+        """CPU time that the main process has used since its start."""
+        return None if self.main is None else self.cpu_s.get(self.main.pid)
 
     @property
     def runners(self) -> list[Process]:
@@ -110,10 +122,13 @@ def parse_inspection(node: str, text: str) -> Inspection:
         main=_main(single, main_pid, tree),
         tree=tree,
         orphans=[process for process in orphans if process is not None],
-        main_cpu_s=_number(single.get("main_cpu")),
+        cpu_s=_cpu([value for key, value in pairs if key == "cpu"], unreadable),
         master_log=single.get("master_log", ""),
         master_claim={"1": True, "0": False}.get(single.get("master_claim", "")),
         master_files=single.get("master_files") == "1",
+        master_claimed_s=_claimed_s(single.get("master_since", ""), single.get("log_now", "")),
+        elected_id=found[1] if (found := _ELECTED.search(single.get("master_log", ""))) else "",
+        node_id=single.get("node_id", ""),
         mem_available_bytes=_integer(single.get("mem_available")),
         mem_wired_bytes=_integer(single.get("mem_wired")),
         disk_free_bytes=_integer(single.get("disk_free")),
@@ -124,6 +139,18 @@ def parse_inspection(node: str, text: str) -> Inspection:
         tools={key.removeprefix("have_"): value for key, value in pairs if key.startswith("have_") and value},
         unreadable=unreadable,
     )
+
+
+def _claimed_s(since: str, now: str) -> float | None:
+    """From the time on a log's line to the node's own local time; None where either does not tell."""
+    begun, ended = _STAMP.search(since), _STAMP.search(now)
+    if begun is None or ended is None:
+        return None
+    try:
+        passed = datetime.fromisoformat(ended[0]) - datetime.fromisoformat(begun[0])
+    except ValueError:
+        return None
+    return max(0.0, passed.total_seconds())
 
 
 def _main(single: Mapping[str, str], pid: int | None, tree: list[Process]) -> Process | None:
@@ -141,6 +168,18 @@ def _process(value: str, unreadable: list[str]) -> Process | None:
         unreadable.append(value)
         return None
     return Process(int(parts[0]), int(parts[1]), parts[2], parts[3], parts[4])
+
+
+def _cpu(values: list[str], unreadable: list[str]) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for value in values:
+        pid, _, used = value.partition("|")
+        used_s = _number(used)
+        if pid.isdigit() and used_s is not None:
+            found[int(pid)] = used_s
+        else:
+            unreadable.append(value)
+    return found
 
 
 def _lease(node: str, value: str, unreadable: list[str]) -> Lease | None:

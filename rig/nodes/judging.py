@@ -90,7 +90,7 @@ def _foreign(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iter
     others = [pid for pid in facts.get("exo_processes", "").split() if pid != facts.get("main")]
     if others:
         text = f"more processes match `exo.match` than the one of {node.exo.pid_path}: {', '.join(others)}"
-        yield Finding(name, "foreign exo", "warn", text, "end them, or make `exo.match` fit one only")
+        yield Finding(name, "foreign exo", "warn", text, "make `exo.match` fit one only, or end what nobody needs")
 
 
 def _sudo(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterator[Finding]:
@@ -102,7 +102,7 @@ def _sudo(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterato
     rules = facts.get("sudo_rules", "")
     if re.search(r"NOPASSWD:(SETENV:)? *ALL\b", rules):
         text = f"{facts.get('user')} may do everything as root without a password"
-        yield Finding(name, "sudo", "warn", text, "rig bootstrap installs the few commands that are needed")
+        yield Finding(name, "sudo", "warn", text, "rig bootstrap installs the one helper that is needed")
     elif rules:
         yield Finding(name, "sudo", "ok", f"{rules.count('NOPASSWD')} narrow rules")
     elif node.sudo:
@@ -117,10 +117,10 @@ def _filter(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Itera
         text = facts.get("pf_error") or facts["nft_error"]
         yield Finding(name, "packet filter", level, text[:200], "rig bootstrap")
     elif facts.get("pf_anchor") == "0":
-        text = 'the main ruleset does not reference `anchor "com.apple/*"`: rules in com.apple/rig would do nothing'
-        yield Finding(name, "pf anchor", level, text, "restore the stock /etc/pf.conf")
+        text = 'the main ruleset does not reference `anchor "com.apple/*"`: rules in com.apple/rig_… would do nothing'
+        yield Finding(name, "pf anchor", level, text, 'add `anchor "com.apple/*"` to /etc/pf.conf again')
     elif facts.get("pf_anchor") == "1":
-        yield Finding(name, "pf anchor", "ok", "com.apple/rig is reached through the stock wildcard")
+        yield Finding(name, "pf anchor", "ok", "com.apple/rig_… is reached through the stock wildcard")
     if needing(kinds, "delay") and "shaping" in facts and not {"netem", "dnctl"} & set(facts["shaping"].split()):
         yield Finding(name, "net-delay", "warn", "no netem in this kernel: it will be skipped", "modprobe sch_netem")
     if any(kind.effect == "paths-shaped" for kind in kinds_of(kinds)) and "shaping" not in facts:

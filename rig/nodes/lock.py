@@ -2,6 +2,8 @@
 
 It is created by `ln` of a complete file, which fails when the lock is there, renewed while a run lives, and taken over
 when its deadline has passed or the node has booted since: a controller that dies leaves no lock that needs a hand.
+A controller may sleep and wake to a node that another holds, so it does not suffice that it looks: its connection
+carries the token of its lock, and what strikes on the node compares it there, right before the strike.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from rig.errors import CommandFailed, CommandTimeout, LeaseError, NodeError, SshError
-from rig.nodes.inspect import inspect
+from rig.nodes.inspect import Inspection, inspect
 from rig.nodes.scripts import q
 from rig.nodes.ssh import NodeConnection, Nodes
 
@@ -61,7 +63,8 @@ _RELEASE = 'grep -qxF "token=$2" "$1" 2>/dev/null && rm -f "$1"; exit 0'
 
 @dataclass
 class Locks:
-    """The locks of one run. `lost` is set, with `reason`, when one of them could not be kept."""
+    """The locks of one run. `lost` is set, with `reason`, when one of them could not be kept; it was last known to be
+    this run's at `kept_at`, on the event loop's clock."""
 
     owner: str
     run: str
@@ -69,6 +72,7 @@ class Locks:
     taken_over: list[str] = field(default_factory=list[str])  # "NODE: from OWNER (run RUN)", for the report
     lost: asyncio.Event = field(default_factory=asyncio.Event)
     reason: str = ""
+    kept_at: float = 0.0
 
 
 def default_owner() -> str:
@@ -105,6 +109,7 @@ async def hold_locks(
                 locks.taken_over.append(f"{name}: from {previous}")
                 if say is not None:
                     say(f"{name}: took over an expired lock from {previous}")
+            nodes[name].lock = locks.token
             held.append(nodes[name])
         renewing = asyncio.create_task(_renew_all(held, locks, ttl_s, silent_s))
         yield locks
@@ -112,6 +117,8 @@ async def hold_locks(
         if renewing is not None:
             renewing.cancel()
             await asyncio.gather(renewing, return_exceptions=True)
+        for conn in held:
+            conn.lock = ""
         await asyncio.gather(*(_release(conn, locks) for conn in held), return_exceptions=True)
 
 
@@ -119,8 +126,7 @@ async def _take(conn: NodeConnection, locks: Locks, ttl_s: float) -> str | None:
     """Takes the lock; returns the owner of an expired one that was taken over. Raises LeaseError for a live one."""
     for _ in range(3):
         seen, now = await asyncio.gather(inspect(conn, "leases"), inspect(conn, "clock"))
-        live = _is_live(seen.lock, now.clock, now.boot_id) and not _died_here(seen.lock.get("owner", ""))
-        if seen.lock and live:
+        if binds(seen.lock, now):
             raise _foreign(conn.name, seen.lock, now.clock)
         text = _text(locks, now.boot_id, now.clock + ttl_s)
         stale = seen.lock.get("token", "")
@@ -139,6 +145,16 @@ async def _take(conn: NodeConnection, locks: Locks, ttl_s: float) -> str | None:
     raise LeaseError(
         f"{conn.name}: the lock is contended by another rig", remedy="let one rig at a time at these nodes"
     )
+
+
+def binds(lock: dict[str, str], now: Inspection) -> bool:
+    """Whether a lock that was read from a node keeps us off it. `now`: clock and boot of the node."""
+    return bool(lock) and _is_live(lock, now.clock, now.boot_id) and not _died_here(lock.get("owner", ""))
+
+
+def holder(lock: dict[str, str]) -> str:
+    """Whose lock it is, in words. Pure."""
+    return f"{lock.get('owner', 'somebody')} for run {lock.get('run', '?')}"
 
 
 def _is_live(lock: dict[str, str], clock: float, boot_id: str) -> bool:
@@ -168,8 +184,7 @@ def _foreign(node: str, lock: dict[str, str], clock: float) -> LeaseError:
     remedy = "wait for that run to end; the lock of a dead one runs out by itself"
     with contextlib.suppress(KeyError, ValueError):
         remedy += f" within {max(0.0, float(lock['deadline']) - clock):.0f} s"
-    owner, run = lock.get("owner", "somebody"), lock.get("run", "?")
-    return LeaseError(f"{node}: locked by {owner} for run {run}", remedy=remedy)
+    return LeaseError(f"{node}: locked by {holder(lock)}", remedy=remedy)
 
 
 async def _renew_all(conns: list[NodeConnection], locks: Locks, ttl_s: float, silent_s: float) -> None:
@@ -183,7 +198,7 @@ async def _renew_all(conns: list[NodeConnection], locks: Locks, ttl_s: float, si
             if outcome is None:
                 renewed[conn.name] = loop.time()
             elif isinstance(outcome, LeaseError) or loop.time() - renewed[conn.name] > silent_s:
-                locks.reason = str(outcome)
+                locks.reason, locks.kept_at = str(outcome), renewed[conn.name]
                 locks.lost.set()
 
 

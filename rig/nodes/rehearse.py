@@ -11,13 +11,15 @@ import hashlib
 from collections.abc import Callable
 
 from rig.config.inventory import ExoProcess
-from rig.errors import CommandFailed, NodeError, NodeNotReady
-from rig.nodes.inspect import Process, inspect
+from rig.errors import NodeError, NodeNotReady
+from rig.nodes.command import carry_out
+from rig.nodes.inspect import Inspection, Process, inspect
 from rig.nodes.scripts import q
 from rig.nodes.ssh import NodeConnection, Nodes
 
 STOP_LIMIT_S = 60.0
 START_LIMIT_S = 120.0
+KILL_LIMIT_S = 20.0  # a process with much memory takes a while to end
 POLL_S = 0.2
 
 
@@ -36,49 +38,102 @@ async def rehearsed(nodes: Nodes) -> frozenset[str]:
 async def rehearse(conn: NodeConnection, say: Callable[[str], None]) -> Process:
     """Stops and starts exo, waits for a new main process, remembers it. Returns that process.
 
+    Whatever goes wrong on the way, and when it is cancelled, exo is started again, or it is said that it is down.
     Raises NodeNotReady with what did not happen; what `hold` held is released all the same.
     """
     exo = conn.node.exo
     if exo.start is None:
         remedy = "say in the inventory how exo is started (`exo.start`)"
         raise NodeNotReady(conn.name, "how exo is started is not known", remedy=remedy)
-    before = (await inspect(conn, "tree")).main
-    if before is None:
+    before = await inspect(conn, "tree")
+    if before.main is None:
         raise NodeNotReady(conn.name, "exo does not run: there is nothing to restart", remedy="start it once by hand")
-    say(f"{conn.name}: stopping exo (pid {before.pid})")
+    say(f"{conn.name}: stopping exo (pid {before.main.pid})")
     try:
-        if exo.hold is not None:
-            await _command(conn, exo.hold)
-        await _stop(conn, before)
-        gone = await _wait(conn, lambda main: main is None or main.identity != before.identity, STOP_LIMIT_S)
-        if not gone:
-            remedy = "check `exo.stop` in the inventory"
-            raise NodeNotReady(conn.name, f"exo did not end within {STOP_LIMIT_S:g} s", remedy=remedy)
-    finally:
-        if exo.release is not None:
-            await _command(conn, exo.release)
-    say(f"{conn.name}: starting it again")
-    if (await inspect(conn, "tree")).main is None:  # a supervisor may have been quicker
-        await _command(conn, exo.start)
-    if not await _wait(conn, lambda main: main is not None and main.identity != before.identity, START_LIMIT_S):
-        remedy = "run `exo.start` by hand on the node and look at what it says; exo is down there now"
-        raise NodeNotReady(conn.name, f"no new main process within {START_LIMIT_S:g} s", remedy=remedy)
-    main = (await inspect(conn, "tree")).main
+        ended = await _take_down(conn, before)
+    except BaseException:
+        await asyncio.shield(_recover(conn, before.main, say))
+        raise
+    if not ended:
+        say(f"{conn.name}: it did not end within {STOP_LIMIT_S:g} s; killing it")
+    main = await asyncio.shield(_bring_back(conn, before.main, say))
     if main is None:
-        raise NodeNotReady(conn.name, "the new main process ended at once", remedy="look at exo's log")
+        remedy = "run `exo.start` by hand on the node and look at what it says"
+        raise NodeNotReady(
+            conn.name, f"no new main process within {START_LIMIT_S:g} s: exo is DOWN there", remedy=remedy
+        )
+    if main.identity == before.main.identity:
+        text = (
+            f"exo (pid {main.pid}) ended neither by itself nor by SIGKILL: the old one is there still, and may be unfit"
+        )
+        raise NodeNotReady(conn.name, text, remedy="look at it on the node")
+    if not ended:
+        how = "`exo.stop`" if exo.stop is not None else "SIGTERM"
+        text = f"exo did not end within {STOP_LIMIT_S:g} s of {how}: it was killed, and runs again (pid {main.pid})"
+        raise NodeNotReady(conn.name, text, remedy="give an `exo.stop` that ends it; this restart is not remembered")
     await conn.put(_path(conn), f"{fingerprint(exo)}\n".encode())
-    say(f"{conn.name}: exo runs again (pid {main.pid}); remembered")
+    say(f"{conn.name}: remembered")
     return main
 
 
-async def _stop(conn: NodeConnection, main: Process) -> None:
-    """By the inventory's command, else SIGTERM to the main process, once more looked at right before."""
-    if conn.node.exo.stop is not None:
-        await _command(conn, conn.node.exo.stop)
+async def _take_down(conn: NodeConnection, before: Inspection) -> bool:
+    """Stops exo by the inventory's command, else by SIGTERM to the main process. False: it had to be killed."""
+    exo, main = conn.node.exo, before.main
+    assert main is not None
+    try:
+        if exo.hold is not None:
+            await carry_out(conn, "hold", timeout_s=START_LIMIT_S)
+        if exo.stop is not None:
+            await carry_out(conn, "stop", timeout_s=START_LIMIT_S)
+        else:
+            await _signal(conn, "TERM", [main])
+        if ended := await _wait(conn, lambda seen: seen is None or seen.identity != main.identity, STOP_LIMIT_S):
+            return ended
+        await _signal(conn, "KILL", before.tree)
+        await _wait(conn, lambda seen: seen is None or seen.identity != main.identity, KILL_LIMIT_S)
+        return False
+    finally:
+        if exo.release is not None:
+            await carry_out(conn, "release", timeout_s=START_LIMIT_S)
+
+
+async def _recover(conn: NodeConnection, before: Process, say: Callable[[str], None]) -> None:
+    """After something went wrong: exo may have been told to end, and may do so only now. Never raises NodeError."""
+    try:
+        await _wait(conn, lambda seen: seen is None or seen.identity != before.identity, KILL_LIMIT_S)
+        main = await _bring_back(conn, before, say)
+    except NodeError as error:
+        say(f"{conn.name}: whether exo runs is NOT KNOWN ({error.message}): look there, run `exo.start` if it is gone")
         return
-    seen = (await inspect(conn, "tree")).main
-    if seen is not None and seen.identity == main.identity:
-        await conn.run(f"kill -TERM {main.pid}")
+    if main is not None and main.identity == before.identity:
+        say(f"{conn.name}: should it still end, as it may have been told to, run `exo.start` by hand")
+
+
+async def _bring_back(conn: NodeConnection, before: Process, say: Callable[[str], None]) -> Process | None:
+    """Starts exo unless it runs, and says how it stands there. None: it is down. Raises NodeError: not known."""
+    main = (await inspect(conn, "tree")).main
+    if main is None:  # a supervisor may have been quicker
+        say(f"{conn.name}: starting it again")
+        try:
+            await carry_out(conn, "start", timeout_s=START_LIMIT_S)
+        except NodeError as error:
+            say(f"{error}")  # what counts is whether a main process runs
+        await _wait(conn, lambda seen: seen is not None, START_LIMIT_S)
+        main = (await inspect(conn, "tree")).main
+    if main is None:
+        say(f"{conn.name}: exo is DOWN: run `exo.start` by hand")
+    elif main.identity == before.identity:
+        say(f"{conn.name}: the exo of before runs still (pid {main.pid})")
+    else:
+        say(f"{conn.name}: exo runs again (pid {main.pid})")
+    return main
+
+
+async def _signal(conn: NodeConnection, name: str, processes: list[Process]) -> None:
+    """To those of them that are there still, looked at right before."""
+    there = {one.identity for one in (await inspect(conn, "tree")).tree}
+    if pids := [str(one.pid) for one in processes if one.identity in there]:
+        await conn.run(f"kill -{name} {' '.join(pids)}", check=False)
 
 
 async def _wait(conn: NodeConnection, wanted: Callable[[Process | None], bool], limit_s: float) -> bool:
@@ -89,13 +144,6 @@ async def _wait(conn: NodeConnection, wanted: Callable[[Process | None], bool], 
             return False
         await asyncio.sleep(POLL_S)
     return True
-
-
-async def _command(conn: NodeConnection, command: str) -> None:
-    try:
-        await conn.run(command, timeout_s=START_LIMIT_S)
-    except CommandFailed as exc:
-        raise NodeNotReady(conn.name, exc.message.partition(": ")[2], remedy="correct it in the inventory") from exc
 
 
 async def _remembered(conn: NodeConnection) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from rig.config.inventory import Node
 from rig.config.stock import scripts_folder
@@ -121,14 +122,28 @@ async def upload(conn: NodeConnection, bundle: Bundle | None = None) -> str:
     return final
 
 
+COMMANDS: Final = frozenset({"start", "stop", "hold_cmd", "release_cmd"})
+"""Values that may hold a secret: every user of a machine can read the arguments of its processes, not their stdin."""
+
+
 def script_command(conn: NodeConnection, script: str, values: Mapping[str, str], bundle: Bundle | None = None) -> str:
-    """The command line for a script of the uploaded bundle; every value is quoted, empty ones are left out."""
+    """The command line for a script of the uploaded bundle; every value is quoted, empty ones are left out.
+
+    COMMANDS are not in it: the script must be given `script_stdin` of the same values.
+    """
     scripts = bundle or stock_bundle()
     if script not in scripts.files:
         raise ConfigError(f"there is no node script {script}", file=str(scripts_folder()))
-    arguments = " ".join(q(f"{key}={value}") for key, value in values.items() if value != "")
+    words = [f"{key}={value}" for key, value in values.items() if value != "" and key not in COMMANDS]
+    arguments = " ".join(map(q, words if script_stdin(values) is None else ["-", *words]))
     command = f"exec sh {q(f'{conn.node.rig_dir}/{scripts.folder}/{script}')} {arguments}"
     return command if conn.node.path is None else f"PATH={q(conn.node.path)}; export PATH; {command}"
+
+
+def script_stdin(values: Mapping[str, str]) -> bytes | None:
+    """What a script is to read of its values; None: nothing, all are on its command line. Values are single lines."""
+    lines = [f"{key}={value}\n" for key, value in values.items() if value != "" and key in COMMANDS]
+    return "".join([*lines, ".\n"]).encode() if lines else None
 
 
 def process_values(node: Node) -> dict[str, str]:

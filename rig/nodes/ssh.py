@@ -37,6 +37,7 @@ class NodeConnection:
         self.name = name
         self.node = node
         self.dials = 0  # attempts so far, for bounds and reports
+        self.lock = ""  # token of the lock that is held there through this connection; scripts strike under it alone
         self._address: str | None = None
         self._connection: asyncssh.SSHClientConnection | None = None
         self._dialling = asyncio.Lock()
@@ -81,8 +82,14 @@ class NodeConnection:
         return result
 
     @asynccontextmanager
-    async def stream(self, command: str, *, timeout_s: float | None = None) -> AsyncGenerator[Stream]:
-        """Starts a command and yields its stream. Leaving the block closes the channel, not the command on the node."""
+    async def stream(
+        self, command: str, *, timeout_s: float | None, stdin: bytes | None = None
+    ) -> AsyncGenerator[Stream]:
+        """Starts a command and yields its stream; `timeout_s` bounds it all, None: for ever.
+
+        Leaving the block closes the channel, not the command on the node. `stdin` is all that the command gets to read;
+        with None, what is written to the stream.
+        """
         loop = asyncio.get_running_loop()
         start_by = loop.time() + min(timeout_s or 30.0, 30.0)
         async with self._session(command, start_by):
@@ -90,6 +97,9 @@ class NodeConnection:
             deadline = None if timeout_s is None else loop.time() + timeout_s
             stream = Stream(self.name, shortened(command), process, deadline)
             try:
+                if stdin is not None:
+                    await stream.write(stdin)
+                    stream.close_stdin()
                 yield stream
             finally:
                 await stream.close()

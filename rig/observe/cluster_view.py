@@ -34,9 +34,11 @@ class ClusterView:
         self._reachable: dict[str, bool] = {}
         self._names: dict[str, str] = {}  # every node id ever seen → inventory node
         self._tracker = MasterTracker()
+        self._now_t = 0.0
 
     def apply(self, record: AnyRecord) -> None:
         self._tracker.apply(record)
+        self._now_t = max(self._now_t, record.t)
         if isinstance(record, ViewChanged):
             self._facets.setdefault(record.node, {})[record.facet] = record.value
             if record.facet == "node_id":
@@ -46,7 +48,13 @@ class ClusterView:
 
     @property
     def masters(self) -> frozenset[str]:
+        """Every node that claims to be master."""
         return self._tracker.masters
+
+    @property
+    def master(self) -> str | None:
+        """The one that is; `None` while that is unknown."""
+        return self._tracker.master(self._now_t)
 
     def reachable(self, node: str) -> bool | None:
         """Whether its API answers; `None` before the first poll."""
@@ -69,11 +77,12 @@ class ClusterView:
         return index if isinstance(index, int) else None
 
     def best(self) -> str | None:
-        """Whose view to go by: of the nodes that answer, a master; else the one that knows most events."""
+        """Whose view to go by: of the nodes that answer, the master, else a claimant, else by most events."""
         answering = [node for node in self._nodes if self._reachable.get(node)]
         if not answering:
             return None
-        return max(answering, key=lambda node: (node in self.masters, self.event_index(node) or -1))
+        master, masters = self.master, self.masters
+        return max(answering, key=lambda node: (node == master, node in masters, self.event_index(node) or -1))
 
     def live_nodes(self, of: str | None = None) -> list[str]:
         """Inventory nodes that are in the topology, by the view of node `of` (else by the best)."""

@@ -1,6 +1,7 @@
 """Reading the target's event log: exact order without times.
 
-exo's `/events` is one array that begins at 0 each time, so it is read rarely (around faults, at the end) and bounded.
+exo's `/events` is one array that begins at 0 each time and costs exo all of it, so it is read rarely (around faults, at
+the end) and bounded; its file is read on from where it was read to (`rig.observe.event_file`).
 Only entries that matter and were not journalled before are written. A *session* is one life of a node's log: its name
 comes from the first entry, so that nodes that follow the same master's log share it; a log that grew shorter, or tells
 another story at the place that was read last, has begun anew.
@@ -8,118 +9,77 @@ another story at the place that was read last, has begun anew.
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
 from collections import OrderedDict
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
-from rig.errors import TargetError
-from rig.journal.records import EventLogRead, EventSeen, Finding, InstanceServed
+from rig.errors import CommandTimeout, NodeError, SshError, TargetError
+from rig.journal.records import EVENT_LOG_UNREAD, EventLogRead, EventSeen, Finding, InstanceServed
 from rig.journal.write import Journal
-from rig.observe.target import Reported, ServedBy, Target, TargetEvent
+from rig.nodes.ssh import NodeConnection, Nodes
+from rig.observe.event_file import Piece, Records, read_piece
+from rig.observe.log_reading import KnownLog, LogReading, Numbered
+from rig.observe.target import ServedBy, Target, TargetEvent
 from rig.observe.views import SERVING_STATUSES
 
 LIMIT_BYTES: Final = 128 * 1024 * 1024
 TIMEOUT_S: Final = 20.0
-MAX_HELD: Final = 50_000  # entries that matter, kept while it is open whether the log is the known one
+FLUSH_TIMEOUT_S: Final = 5.0
 SERVED_AT_ONCE: Final = 500
+ENTRIES_AT_ONCE: Final = 200
 MAX_SERVED_KNOWN: Final = 10_000  # logs are read around each fault: no more than this passes in between
-
-MAX_REPORTERS: Final = 64  # node ids, new at each start of a node, whose reports are counted in one reading
-
-Matter = TargetEvent | ServedBy
-Reports = dict[str, int]
-Numbered = tuple[int, Matter, Reports]
-
-
-@dataclass
-class KnownLog:
-    """What was read of a node's present log. `first` and `last` are digests of entry 0 and entry `count - 1`."""
-
-    first: str = ""
-    session: str = ""
-    count: int = 0
-    last: str = ""
-    statuses: dict[str, str] = field(default_factory=dict[str, str])  # runner → status as last written
-
-
-class LogReading:
-    """One reading of a log from its beginning, against what is known of it. Pure: entries in, new ones out."""
-
-    def __init__(self, known: KnownLog) -> None:
-        self._known = known
-        self._held: list[Numbered] = []
-        self._entry = b""
-        self.reports: Reports = {}
-        self._gone: set[str] = set()  # nodes that were timed out
-        self.count = 0
-        self.first = ""
-        self.matching = known.count > 0  # still in what was read before, as far as can be told
-        self.anew = known.count == 0  # the log is not the known one
-
-    def take(self, index: int, entry: bytes, meaning: Matter | Reported | None) -> list[Numbered]:
-        """The next entry, and what it means if it matters → entries new by now, each with the reports before it."""
-        self.count, self._entry = index + 1, entry
-        matter = self._without_reports(meaning)
-        if index == 0:
-            self.first = digest(entry)
-            if self.matching and self.first != self._known.first:
-                self.matching, self.anew = False, True
-        new: list[Numbered] = [] if matter is None else [(index, matter, dict(self.reports))]
-        if not self.matching:
-            return new
-        if len(self._held) < MAX_HELD:
-            self._held += new
-        if index == self._known.count - 1:
-            return self._decide(anew=digest(entry) != self._known.last)
-        return []
-
-    def _without_reports(self, meaning: Matter | Reported | None) -> Matter | None:
-        """The first report of a node, also after it was timed out, matters: the node is there."""
-        if isinstance(meaning, TargetEvent) and meaning.name == "NodeTimedOut":
-            self._gone.add(str(meaning.data.get("node")))
-        if not isinstance(meaning, Reported):
-            return meaning
-        node = meaning.node
-        if node not in self.reports and len(self.reports) >= MAX_REPORTERS:
-            return None
-        arrived = node not in self.reports or node in self._gone
-        self.reports[node] = self.reports.get(node, 0) + 1
-        self._gone.discard(node)
-        return TargetEvent("NodeReported", {"node": node}) if arrived else None
-
-    def ended(self) -> list[Numbered]:
-        """The log ended here. One that is shorter than it was has begun anew."""
-        return self._decide(anew=True) if self.matching else []
-
-    @property
-    def last(self) -> str:
-        return digest(self._entry) if self.count else ""
-
-    def _decide(self, *, anew: bool) -> list[Numbered]:
-        held, self._held = self._held, []
-        self.matching, self.anew = False, anew
-        return held if anew else []
 
 
 class EventLogs:
-    """The event logs of all nodes, each read up to some place."""
+    """The event logs of all nodes, each read up to some place.
+
+    Out of exo's own file where the node can be reached over SSH: from where it was read to, which costs exo nothing.
+    Else over its API, from the beginning.
+    """
 
     def __init__(
-        self, target: Target, journal: Journal, *, limit_bytes: int = LIMIT_BYTES, timeout_s: float = TIMEOUT_S
+        self,
+        target: Target,
+        journal: Journal,
+        *,
+        connections: Nodes,
+        limit_bytes: int = LIMIT_BYTES,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._target = target
         self._journal = journal
+        self._connections = connections
         self._limit_bytes = limit_bytes
         self._timeout_s = timeout_s
         self._logs: dict[str, KnownLog] = {}
+        self._files: dict[str, OpenFile] = {}
         self._begun: dict[str, int] = {}  # digest of a first entry → logs that began with it, beyond the first
         self._served: OrderedDict[str, None] = OrderedDict()
         self._untold: dict[str, list[str]] = {}  # instance → response ids that one reading found so far
 
-    async def read(self, node: str, url: str) -> int:
-        """Journal what is new in this node's log; returns how many records. A log that cannot be read is a finding."""
+    async def read(self, node: str, url: str, *, most_events: int | None = None, known_events: int = 0) -> int:
+        """Journal what is new in this node's log; returns how many records. What was not read is a finding.
+
+        Over the API a log with more than `most_events` is not read: `known_events` is how many there are at least.
+        """
+        begun_t = self._journal.now()
+        if (conn := self._connections.get(node)) is not None:
+            try:
+                if (written := await self._read_file(node, url, conn, begun_t)) is not None:
+                    return written
+            except NodeError as error:
+                self._files.pop(node, None)
+                if not isinstance(error, SshError | CommandTimeout):
+                    self._tell_unread(node, f"its file: {error.message}")
+        if most_events is not None and known_events > most_events:
+            self._tell_unread(node, f"about {known_events} events, too dear to ask for while the run goes on")
+            return 0
+        return await self._read_api(node, url, begun_t)
+
+    async def _read_api(self, node: str, url: str, begun_t: float) -> int:
+        self._files.pop(node, None)
         reading = LogReading(self._logs.get(node, KnownLog()))
         written = 0
         try:
@@ -129,25 +89,106 @@ class EventLogs:
                     written += self._write(node, reading, reading.take(index, entry, self._target.event(entry)))
             written += self._write(node, reading, reading.ended())
             written += self._tell_served(node)
-            self._tell_end(node, reading)
+            self._tell_end(node, reading, "api", begun_t)
         except TargetError as error:
-            data = {"node": node, "events": reading.count}
-            finding = Finding(t=self._journal.now(), code="event-log-unread", text=error.message[:500], data=data)
-            self._journal.write(finding)
+            self._tell_unread(node, error.message, reading.count)
         finally:
             written += self._tell_served(node)
+            self._keep(node, reading)
+        return written
+
+    async def _read_file(self, node: str, url: str, conn: NodeConnection, begun_t: float) -> int | None:
+        """None where the target keeps no such file that can be read. Raises NodeError."""
+        unread = await self._flush(url)
+        file, written, behind = None, 0, 0
+        try:
+            async with aclosing(self._pieces(node, conn)) as pieces:
+                async for file, piece in pieces:
+                    for entry in file.take(piece):
+                        new = file.reading.take(file.reading.count, entry, self._target.event(entry))
+                        written += self._write(node, file.reading, new)
+                        if file.reading.count % ENTRIES_AT_ONCE == 0:
+                            await asyncio.sleep(0)  # a megabyte of them must not hold up the event loop
+                    behind = file.behind(piece)
+        except ValueError as error:
+            self._files.pop(node, None)
+            self._tell_misread(node, f"its file: {error}", 1)
+            return None
+        finally:
+            written += self._tell_served(node)
+            if file is not None:
+                self._keep(node, file.reading)
+        if file is None:
+            return None
+        if behind:
+            unread = f"{behind} bytes of its file are left for later"
+        if not unread:
+            written += self._write(node, file.reading, file.reading.ended())
+            written += self._tell_served(node)
+            self._keep(node, file.reading)
+        if not file.reading.matching:
+            self._tell_end(node, file.reading, "file", begun_t)
+        if unread:
+            self._tell_unread(node, unread, file.reading.count)
+        return written
+
+    async def _flush(self, url: str) -> str:
+        """Why the file may lack the latest entries; empty where it does not."""
+        try:
+            await self._target.flush_events(url, timeout_s=FLUSH_TIMEOUT_S)
+        except TargetError as error:
+            return f"the latest entries may not be in its file yet: {error.message}"
+        return ""
+
+    async def _pieces(self, node: str, conn: NodeConnection) -> AsyncGenerator[tuple[OpenFile, Piece]]:
+        """From where the file was read to, up to its end or the limit of one reading; nothing where there is none."""
+        file, size = self._files.get(node), 0
+        while (piece := await read_piece(conn, 0 if file is None else file.offset)) is not None:
+            if file is None:
+                file = self._begin_file(node, piece)
+            elif not file.goes_on(piece):
+                file = self._begin_file(node, piece)
+                continue
+            yield file, piece
+            size += len(piece.data)
+            if not piece.data or not file.behind(piece) or size >= self._limit_bytes:
+                return
+
+    def _begin_file(self, node: str, piece: Piece) -> OpenFile:
+        self._files[node] = file = OpenFile(piece, LogReading(self._logs.get(node, KnownLog())))
+        return file
+
+    def _keep(self, node: str, reading: LogReading) -> None:
         if reading.count and not reading.matching:
             log = self._log(node, reading)
             log.count, log.last = reading.count, reading.last
-        return written
 
-    def _tell_end(self, node: str, reading: LogReading) -> None:
+    def _tell_unread(self, node: str, why: str, events: int = 0) -> None:
+        """What the log would have told from here on is not known, unless a later reading comes to its end."""
+        data = {"node": node, "events": events}
+        self._journal.write(Finding(t=self._journal.now(), code=EVENT_LOG_UNREAD, text=why[:500], data=data))
+
+    def _tell_misread(self, node: str, why: str, count: int) -> None:
+        data = {"node": node, "count": count, "facets": ["events"]}
+        self._journal.write(Finding(t=self._journal.now(), code="event-not-understood", text=why[:500], data=data))
+
+    def _tell_end(self, node: str, reading: LogReading, source: Literal["file", "api"], begun_t: float) -> None:
+        if reading.misread:
+            self._tell_misread(node, f"{reading.misread} entries, {reading.first_misread}", reading.misread)
+            reading.misread = 0
         if reading.count:
             session = self._log(node, reading).session
             t = self._journal.now()
-            self._journal.write(
-                EventLogRead(t=t, node=node, session=session, count=reading.count, reports=reading.reports)
+            record = EventLogRead(
+                t=t,
+                node=node,
+                session=session,
+                count=reading.count,
+                reports=dict(reading.reports),
+                source=source,
+                took_s=round(t - begun_t, 3),
             )
+            self._journal.write(record)
 
     def _log(self, node: str, reading: LogReading) -> KnownLog:
         """What is known of the log that this reading is of: a fresh one when it has begun anew."""
@@ -202,8 +243,29 @@ class EventLogs:
         return len(untold)
 
 
-def digest(entry: bytes) -> str:
-    return hashlib.sha1(entry, usedforsecurity=False).hexdigest()[:12]
+class OpenFile:
+    """The file of a log, read up to `offset`, and the reading that goes on with it."""
+
+    def __init__(self, piece: Piece, reading: LogReading) -> None:
+        self.reading = reading
+        self.offset = 0
+        self._inode, self._head = piece.inode, piece.head
+        self._records = Records()
+
+    def goes_on(self, piece: Piece) -> bool:
+        """Whether the piece is of the same file, which only grows."""
+        same = piece.inode == self._inode and piece.head.startswith(self._head) and piece.size >= self.offset
+        self._head = piece.head if same else self._head
+        return same
+
+    def behind(self, piece: Piece) -> int:
+        """How many bytes there were at least, after this piece was taken. The file may have grown while it was read."""
+        return max(piece.size - self.offset, 0)
+
+    def take(self, piece: Piece) -> Iterator[bytes]:
+        """The entries that are complete with this piece. Raises ValueError for what is no event log."""
+        self.offset += len(piece.data)
+        yield from self._records.feed(piece.data)
 
 
 def _is_flicker(log: KnownLog, event: TargetEvent) -> bool:

@@ -17,17 +17,18 @@ from typing import Any, Final, TypeVar
 import aiohttp
 import msgspec
 
-from rig.errors import TargetError, TargetUnreachable
+from rig.errors import TargetError, TargetMisread, TargetUnreachable
 from rig.journal.records import Facet
-from rig.observe import exo_events, exo_shapes
+from rig.observe import exo_doubts, exo_events, exo_shapes
 from rig.observe.array import ArraySplitter
-from rig.observe.target import LogSign, Poll, Posted, Reported, ServedBy, TargetEvent
+from rig.observe.target import Answered, LogSign, NotUnderstood, Poll, Posted, Reported, ServedBy, TargetEvent
 from rig.observe.views import Deployments, Instances
 
 ANSWER_LIMIT_BYTES: Final = 8 * 1024 * 1024
 TASKS_LIMIT_BYTES: Final = 64 * 1024 * 1024  # old tasks stay listed, each with its prompt
 PIECE_BYTES: Final = 65536
 CALL_TIMEOUT_S: Final = 10.0
+DEPLOY_TIMEOUT_S: Final = 60.0  # the first one makes exo load all its model cards, which took over 12 s
 
 T = TypeVar("T")
 
@@ -35,7 +36,7 @@ _POLLS: Final = (
     Poll("/node_id", ("node_id",), rare=True),
     Poll("/state/lastEventAppliedIdx", ("event_index",), every=2),
     Poll("/state/instances", ("instances",)),
-    Poll("/state/runners", ("runners",)),
+    Poll("/state/runners", ("runners", "loading")),
     Poll("/deployments", ("deployments",)),
     Poll("/state/topology", ("nodes", "links")),
     Poll("/state/nodeMemory", ("memory",), rare=True),
@@ -44,12 +45,11 @@ _PARSERS: Final[dict[str, tuple[Facet, Callable[[Any], Any]]]] = {
     "/node_id": ("node_id", exo_shapes.node_id),
     "/state/lastEventAppliedIdx": ("event_index", exo_shapes.event_index),
     "/state/instances": ("instances", exo_shapes.instances),
-    "/state/runners": ("runners", exo_shapes.runners),
     "/deployments": ("deployments", exo_shapes.deployments),
     "/state/nodeMemory": ("memory", exo_shapes.memory),
 }
 _CLAIMS: Final = re.compile(r"promoting self|maintaining self")
-_YIELDS: Final = re.compile(r"demoting self|Node \S+ elected master")
+_YIELDS: Final = re.compile(r"demoting self|Node (\S+) elected master")
 _MATTERS: Final = re.compile(
     r"\b(WARNING|ERROR|CRITICAL)\b|Traceback|Exception|elected|terminated|[Tt]imed out"
     r"|\b[Dd]eployment\b|\b[Ii]nstance\b"
@@ -72,13 +72,19 @@ class Exo:
         if self._session is not None:
             await self._session.close()
 
-    async def read(self, url: str, poll: Poll, *, timeout_s: float) -> Mapping[Facet, Any]:
-        status, raw = await self._get(url, poll.name, timeout_s=timeout_s)
-        if status == 404 and poll.name == "/deployments":  # no keeper in front, perhaps one in the state
-            status, raw = await self._get(url, "/state/deployments", timeout_s=timeout_s)
+    async def read(self, url: str, poll: Poll, *, timeout_s: float) -> Answered:
+        path = poll.name
+        status, raw = await self._get(url, path, timeout_s=timeout_s)
+        if status == 404 and path == "/deployments":  # no keeper in front, perhaps one in the state
+            path = "/state/deployments"
+            status, raw = await self._get(url, path, timeout_s=timeout_s)
+            if status == 404:
+                return Answered({})
         if status == 404:
-            return {}
-        return _parsed(url, poll.name, lambda: _facets(poll.name, _answer(url, poll.name, status, raw)))
+            raise TargetMisread(f"{url}{path} is not there: {_message(raw)}")
+        answer = _answer(url, path, status, raw)
+        facets = _parsed(url, path, lambda: _facets(poll.name, answer))
+        return Answered(facets, exo_doubts.of(path, answer))
 
     async def node_id(self, url: str) -> str:
         return (await self._poll(url, "/node_id", "node_id"))["node_id"]
@@ -93,7 +99,7 @@ class Exo:
         return facets["deployments"]
 
     async def deploy(self, url: str, request: Mapping[str, Any]) -> Posted:
-        status, raw = await self._call("POST", url, "/deployments", body=request)
+        status, raw = await self._call("POST", url, "/deployments", body=request, timeout_s=DEPLOY_TIMEOUT_S)
         if status == 409:
             found = _UUID.search(_message(raw))
             return Posted(found[0] if found else None, created=False)
@@ -139,13 +145,25 @@ class Exo:
         if not splitter.finished:
             raise TargetError(f"{url}/events: cut short after {index} events")
 
-    def event(self, entry: bytes) -> TargetEvent | ServedBy | Reported | None:
+    async def flush_events(self, url: str, *, timeout_s: float) -> None:
+        """exo writes out its buffer when it begins with the entries of `/events`; the rest of them is not awaited."""
+        size = 0
+        async with aclosing(self._pieces(f"{url}/events", timeout_s)) as pieces:
+            async for piece in pieces:
+                size += len(piece)
+                if size > len("["):
+                    return
+
+    def event(self, entry: bytes) -> TargetEvent | ServedBy | Reported | NotUnderstood | None:
         return exo_events.parse(entry)
 
     def log_sign(self, line: str) -> LogSign:
         """`promoting self`, `maintaining self`: master; `demoting self`, `Node <id> elected master`: not."""
-        claims = True if _CLAIMS.search(line) else False if _YIELDS.search(line) else None
-        return LogSign(claims, claims is not None or _MATTERS.search(line) is not None)
+        if _CLAIMS.search(line):
+            return LogSign(claims_master=True, matters=True)
+        if (yields := _YIELDS.search(line)) is not None:
+            return LogSign(claims_master=False, matters=True, elected=yields[1] or "")
+        return LogSign(claims_master=None, matters=_MATTERS.search(line) is not None)
 
     async def _pieces(self, address: str, timeout_s: float) -> AsyncGenerator[bytes]:
         """The body of a good answer in pieces, all of it within `timeout_s`."""
@@ -179,7 +197,7 @@ class Exo:
         return self._session
 
     async def _poll(self, url: str, path: str, facet: Facet) -> Mapping[Facet, Any]:
-        return await self.read(url, Poll(path, (facet,)), timeout_s=CALL_TIMEOUT_S)
+        return (await self.read(url, Poll(path, (facet,)), timeout_s=CALL_TIMEOUT_S)).facets
 
     async def _get(self, url: str, path: str, *, timeout_s: float) -> tuple[int, bytes]:
         return await self._call("GET", url, path, timeout_s=timeout_s)
@@ -225,6 +243,8 @@ def _facets(path: str, raw: Any) -> Mapping[Facet, Any]:
     if path == "/state/topology":
         nodes, links = exo_shapes.nodes_and_links(raw)
         return {"nodes": nodes, "links": links}
+    if path == "/state/runners":
+        return {"runners": exo_shapes.runners(raw), "loading": exo_shapes.loading(raw)}
     facet, parse = _PARSERS[path]
     return {facet: parse(raw)}
 
@@ -236,14 +256,14 @@ def _answer(url: str, path: str, status: int, raw: bytes) -> Any:
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise TargetError(f"{url}{path}: no JSON ({error}): {_tail(raw)}") from error
+        raise TargetMisread(f"{url}{path}: no JSON ({error}): {_tail(raw)}") from error
 
 
 def _parsed(url: str, path: str, parse: Callable[[], T]) -> T:
     try:
         return parse()
     except ValueError as error:
-        raise TargetError(f"{url}{path}: {error}") from error
+        raise TargetMisread(f"{url}{path}: {error}") from error
 
 
 def _message(raw: bytes) -> str:

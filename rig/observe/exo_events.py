@@ -19,8 +19,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from rig.observe import exo_shapes
-from rig.observe.target import Reported, ServedBy, TargetEvent
+from rig.observe import exo_doubts, exo_shapes
+from rig.observe.target import NotUnderstood, Reported, ServedBy, TargetEvent
 
 _KEPT: Final = re.compile(
     rb'\s*\{\s*"(Instance|Deployment|Runner|NodeTimedOut|NodeCreated|NodeDeleted|Topology|Master|StateCarried)'
@@ -32,7 +32,7 @@ _RENAMED: Final = {"instance_id": "instance", "deployment_id": "deployment", "ru
 MAX_TEXT: Final = 500
 
 
-def parse(entry: bytes) -> TargetEvent | ServedBy | Reported | None:
+def parse(entry: bytes) -> TargetEvent | ServedBy | Reported | NotUnderstood | None:
     """One entry; `None` when it does not matter or is no event. Never raises: an event log is foreign matter."""
     if _REPORT.match(entry) is not None:
         return _reported(entry)
@@ -41,9 +41,14 @@ def parse(entry: bytes) -> TargetEvent | ServedBy | Reported | None:
         return None
     try:
         name, fields = exo_shapes.untagged(msgspec.json.decode(entry), "an event")
-        return _served(fields) if task else TargetEvent(name, _data(name, fields))
-    except (ValueError, msgspec.DecodeError):
-        return None
+        if task:
+            return _served(fields)
+        data = _data(name, fields)
+    except (ValueError, msgspec.DecodeError) as error:
+        return NotUnderstood(f"{error}: {entry[:MAX_TEXT].decode('utf-8', 'replace')}")
+    for doubt in exo_doubts.event(name, data):
+        return NotUnderstood(doubt)
+    return TargetEvent(name, data)
 
 
 def _reported(entry: bytes) -> Reported | None:

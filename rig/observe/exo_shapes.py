@@ -85,8 +85,19 @@ def instances(raw: Any) -> Instances:
 
 
 def runners(raw: Any) -> dict[str, str]:
-    """Runner id → status such as `RunnerReady`; how far it has loaded is left out."""
+    """Runner id → status such as `RunnerReady`."""
     return {key: untagged(value, f"runner {key}")[0] for key, value in mapping(raw, "runners").items()}
+
+
+def loading(raw: Any) -> dict[str, str]:
+    """Runner id → how far it has loaded its model, such as `3 of 12 layers`; of those that are loading and tell."""
+    found: dict[str, str] = {}
+    for key, value in mapping(raw, "runners").items():
+        _, fields = untagged(value, f"runner {key}")
+        done, total = _number(pick(fields, "layersLoaded")), _number(pick(fields, "totalLayers"))
+        if done is not None and total is not None:
+            found[key] = f"{done} of {total} layers"
+    return found
 
 
 def deployment(raw: Any) -> tuple[str | None, DeploymentView]:

@@ -118,7 +118,7 @@ class LogFollower:
         command = follow_command(path, self._target.master_ere, back=back)
         self._missed.clear()
         try:
-            async with self._connection.stream(command) as stream:
+            async with self._connection.stream(command, timeout_s=None) as stream:
                 async for line in stream.lines():
                     self._take(line)
             return f"the tail of {path} ended"
@@ -158,17 +158,18 @@ class LogFollower:
         self._write_line(line, when)
 
     def _tell_master(self, line: str, when: When, *, past: bool = False) -> None:
-        claims = self._target.log_sign(line).claims_master
-        if claims is None:
+        sign = self._target.log_sign(line)
+        if sign.claims_master is None:
             return
         record = MasterSeen(
             t=self._journal.now(),
             node=self._connection.name,
-            is_master=claims,
+            is_master=sign.claims_master,
             source="log",
             at_t=when.at_t,
             at_error_s=when.error_s,
             past=past,
+            elected=sign.elected,
         )
         self._journal.write(record)
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from rig.errors import TargetError
 from rig.journal.records import InstanceServed
@@ -18,7 +18,7 @@ from rig.observe.logs import LogFollower
 from rig.observe.own import own_health
 from rig.observe.target import Target
 from rig.observe.together import run_until
-from rig.observe.watch import WatchTiming, watch
+from rig.observe.watch import Attention, WatchTiming, watch
 
 
 class Observer:
@@ -32,17 +32,15 @@ class Observer:
         *,
         connections: Nodes | None = None,
         timing: WatchTiming | None = None,
-        wall_drift: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._target = target
         self._urls = dict(urls)
         self._journal = journal
         self._connections: Nodes = connections or {}
         self._timing = timing or WatchTiming()
-        self._wall_drift = wall_drift
-        self._events = EventLogs(target, journal)
+        self._events = EventLogs(target, journal, connections=self._connections)
         self._reading = asyncio.Lock()
-        self.sparing = False  # poll less: the nodes are being probed quickly
+        self.attention: Attention = "close"
         self.view = ClusterView(list(urls))
         journal.subscribe(self.view.apply)
 
@@ -51,23 +49,23 @@ class Observer:
         followers = [LogFollower(node, self._target, self._journal).run() for node in self._connections.values()]
         await run_until(
             stop,
-            watch(self._target, self._urls, self._journal, self._timing, lambda: self.sparing),
-            own_health(self._journal, self._wall_drift),
+            watch(self._target, self._urls, self._journal, self._timing, lambda: self.attention),
+            own_health(self._journal),
             *followers,
         )
 
     async def read_events(self, nodes: Iterable[str] | None = None, *, most_events: int | None = None) -> int:
         """Read the event logs of these nodes, by default of the masters, else of the node that knows most.
 
-        Costs the node the whole log: call it around faults and at the end, not in between. A log that is known to be
-        longer than `most_events` is left for later. Returns the records written.
+        Where its file cannot be read it costs the node the whole log: call it around faults and at the end, not in
+        between. Such a log that is known to be longer than `most_events` is left for later, with a finding. Returns the
+        records written.
         """
         written = 0
         async with self._reading:
             for node in self._worth_reading() if nodes is None else nodes:
-                if most_events is not None and (self.view.event_index(node) or 0) > most_events:
-                    continue
-                written += await self._events.read(node, self._urls[node])
+                known = self.view.event_index(node) or 0
+                written += await self._events.read(node, self._urls[node], most_events=most_events, known_events=known)
         return written
 
     def _worth_reading(self) -> list[str]:

@@ -6,7 +6,6 @@ One record a second, at any pace: event-loop lag, CPU, memory, open files, and t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Final
 
 import psutil
@@ -18,28 +17,38 @@ INTERVAL_S: Final = 1.0
 TICK_S: Final = 0.025  # a stall shows to within this
 
 
-async def own_health(journal: Journal, wall_drift: Callable[[], float], *, interval_s: float = INTERVAL_S) -> None:
-    """Write `Own` every interval until cancelled. `wall_drift()`: wall minus monotonic seconds since the start."""
+async def own_health(journal: Journal, *, interval_s: float = INTERVAL_S) -> None:
+    """Write `Own` every interval until cancelled, and once more then, so that no time is unwatched."""
     process = psutil.Process()
     process.cpu_percent()  # the first call only marks the beginning
-    started = journal.now()
+    started = slept_from = journal.now()
     lag_max_s = 0.0
-    while True:
-        slept_from = journal.now()
-        await asyncio.sleep(TICK_S)
+
+    def write() -> None:
         now = journal.now()
-        lag_max_s = max(lag_max_s, now - slept_from - TICK_S)
-        if now - started < interval_s:
-            continue
         with process.oneshot():
             record = Own(
-                t=journal.now(),
+                t=now,
                 interval_s=round(now - started, 3),
-                lag_max_s=round(lag_max_s, 4),
+                lag_max_s=round(max(lag_max_s, now - slept_from - TICK_S, 0.0), 4),
                 cpu_percent=process.cpu_percent(),
                 rss_bytes=process.memory_info().rss,
                 open_files=process.num_fds(),
-                wall_drift_s=round(wall_drift(), 4),
+                wall_drift_s=round(journal.wall_drift(), 4),
             )
         journal.write(record)
-        started, lag_max_s = now, 0.0
+
+    try:
+        while True:
+            slept_from = journal.now()
+            await asyncio.sleep(TICK_S)
+            now = journal.now()
+            lag_max_s = max(lag_max_s, now - slept_from - TICK_S)
+            if now - started >= interval_s:
+                slept_from = now
+                write()
+                started, lag_max_s = now, 0.0
+    except asyncio.CancelledError:
+        if not journal.failed:
+            write()
+        raise

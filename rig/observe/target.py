@@ -26,6 +26,14 @@ class Poll:
 
 
 @dataclass(frozen=True)
+class Answered:
+    """What a poll told. `doubts`: what is missing of it or not understood, as sentences; `facets` hold all the rest."""
+
+    facets: Mapping[Facet, Any]
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Posted:
     """A deployment was taken, or was there already (`created` False). `id` is `None` when the target did not say it."""
 
@@ -57,22 +65,35 @@ class Reported:
 
 
 @dataclass(frozen=True)
+class NotUnderstood:
+    """An entry that matters, by its name, but does not say what it should."""
+
+    why: str
+
+
+@dataclass(frozen=True)
 class LogSign:
-    """What a line of the target's log says of mastership (`None`: nothing), and whether it deserves the journal."""
+    """What a line of the target's log says of mastership (`None`: nothing), and whether it deserves the journal.
+
+    `elected` is the id of the other node that it names as master.
+    """
 
     claims_master: bool | None
     matters: bool
+    elected: str = ""
 
 
 class Target(Protocol):
-    """Every call is bounded in time and size. Raises TargetUnreachable without an answer, TargetError for a bad one."""
+    """Every call is bounded in time and size. Raises TargetUnreachable without an answer, TargetMisread for one that is
+    not understood, TargetError for one that says of an error.
+    """
 
     name: str
     chat_path: str  # of an OpenAI-compatible chat completions endpoint, below a node's URL
     polls: tuple[Poll, ...]
     master_ere: str  # extended regular expression for the lines of its log that say who is master
 
-    async def read(self, url: str, poll: Poll, *, timeout_s: float) -> Mapping[Facet, Any]:
+    async def read(self, url: str, poll: Poll, *, timeout_s: float) -> Answered:
         """One poll's facets in canonical form; those that this target does not have are left out."""
         ...
 
@@ -113,7 +134,11 @@ class Target(Protocol):
         """
         ...
 
-    def event(self, entry: bytes) -> TargetEvent | ServedBy | Reported | None:
+    async def flush_events(self, url: str, *, timeout_s: float) -> None:
+        """Have the node write out what its event log's file still lacks. Cheap, however long the log is."""
+        ...
+
+    def event(self, entry: bytes) -> TargetEvent | ServedBy | Reported | NotUnderstood | None:
         """What an entry says, `None` for one that does not matter."""
         ...
 

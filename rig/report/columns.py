@@ -25,9 +25,10 @@ REQUESTS: Final[Columns] = {
     "prompt_tokens": "int64", "max_tokens": "int64", "planned_t": "float64", "started_t": "float64",
     "connected_t": "float64", "first_byte_t": "float64", "first_token_t": "float64", "last_token_t": "float64",
     "last_progress_t": "float64", "ended_t": "float64", "outcome": "string", "how": "string", "own": "string",
-    "exposed": "bool", "fault": "int64", "windows": "string", "status": "int64", "response_id": "string",
-    "tokens": "int64", "usage_tokens": "int64", "finish_reason": "string", "gap_count": "int64",
-    "gap_sum_s": "float64", "gap_max_s": "float64", "unclean_end": "string", "damaged": "string", "evidence": "string",
+    "exposed": "bool", "fault": "int64", "unwedging": "int64", "windows": "string", "status": "int64",
+    "response_id": "string", "tokens": "int64", "usage_tokens": "int64", "finish_reason": "string",
+    "gap_count": "int64", "gap_sum_s": "float64", "gap_max_s": "float64", "unclean_end": "string", "damaged": "string",
+    "own_failure": "string", "evidence": "string",
 }  # fmt: skip
 FAULTS: Final[Columns] = {
     "fault": "int64", "kind": "string", "aim": "string", "state": "string", "effective": "bool", "model": "string",
@@ -57,7 +58,7 @@ def request_row(joined: Joined) -> Row:
         row["started_t"] = start.t
     row["outcome"] = joined.fate
     if judged is not None:
-        row |= {"own": judged.own, "exposed": judged.exposed, "fault": judged.fault}
+        row |= {name: getattr(judged, name) for name in ("own", "exposed", "fault", "unwedging")}
     if joined.windows:
         row["windows"] = ",".join(map(str, joined.windows))
     return row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 from rich import box
@@ -14,18 +13,19 @@ from rich.text import Text
 from rig.analysis.analyse import Analysis
 from rig.analysis.verdict import Verdict
 from rig.report import tables
+from rig.report.plain import console_on
 from rig.report.tables import Table
-from rig.report.words import pace_line, stamp, unfinished_line
+from rig.report.words import NOTHING, pace_line, stamp, unfinished_line
+from rig.visible import one_line
 
 _STYLES: Final = {"pass": "green", "fail": "bold red", "unknown": "yellow", "not-exercised": "dim"}
 MAX_LINES: Final = 20
 MAX_TURNED: Final = 6
-PIPE_WIDTH: Final = 200
 
 
 def print_report(analysis: Analysis, verdict: Verdict, console: Console | None = None) -> None:
     """Print all tables, then evidence, findings and the verdict. Without a console: to stdout."""
-    out = default_console() if console is None else console
+    out = console_on() if console is None else console
     for line, style in ((stamp(analysis), "bold magenta"), (unfinished_line(analysis), "bold red")):
         if line:
             out.print(Text(line, style=style))
@@ -40,19 +40,11 @@ def print_report(analysis: Analysis, verdict: Verdict, console: Console | None =
             out.print()
             out.print(Text(title, style="bold"))
             for line in lines[:MAX_LINES]:
-                out.print(Text(f"  {line}"))
+                out.print(Text(f"  {one_line(line)}"))
             if len(lines) > MAX_LINES:
                 out.print(Text(f"  and {len(lines) - MAX_LINES} more"))
     out.print()
     out.print(Text(f"{analysis.info.run}: {verdict.word} (exit code {verdict.exit_code})", style=_STYLES[verdict.word]))
-
-
-def default_console() -> Console:
-    """To stdout. A pipe has no width of its own: wide enough that tables need not be folded."""
-    console = Console(highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        return Console(highlight=False, width=PIPE_WIDTH)
-    return console
 
 
 def print_table(table: Table, out: Console) -> None:
@@ -68,7 +60,7 @@ def _rich_table(table: Table, out: Console) -> RichTable:
     style = box.SIMPLE_HEAD if out.is_terminal and not out.legacy_windows else box.ASCII2
     rich_table = RichTable(title=table.title, title_justify="left", box=style, title_style="bold", pad_edge=False)
     for index, column in enumerate(table.columns):
-        number = index > 0 and all(row[index][:1].isdigit() for row in table.rows)
+        number = index > 0 and all(row[index][:1].isdigit() or row[index] == NOTHING for row in table.rows)
         rich_table.add_column(column, justify="right" if number else "left", overflow="fold")
     for row in table.rows:
         rich_table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))

@@ -11,6 +11,7 @@ from rig.analysis.analyse import Analysis
 from rig.analysis.counts import PERCENTILES, Counts, Latencies
 from rig.analysis.during import Times
 from rig.analysis.faults import Fault
+from rig.analysis.looking import NodeLooked
 from rig.analysis.requests import FaultCounts
 from rig.analysis.verdict import Verdict
 from rig.journal.records import HeldBack
@@ -56,7 +57,9 @@ def report_json(analysis: Analysis, verdict: Verdict) -> dict[str, Any]:
             for recovery in analysis.recoveries
         ],
         "kinds": [_plain(row) for row in analysis.kinds],
+        "unwedging": [_plain(row) for row in analysis.unwedgings],
         "controller": _controller(analysis),
+        "looking": {name: _looking(node) for name, node in analysis.watch.looking.nodes.items()},
         "findings": [msgspec.to_builtins(finding) for finding in analysis.findings],
         "redeployed": [msgspec.to_builtins(redeployed) for redeployed in analysis.redeployed],
         "unwedged": [msgspec.to_builtins(unwedged) for unwedged in analysis.unwedged],
@@ -172,6 +175,10 @@ def _controller(analysis: Analysis) -> dict[str, Any]:
         "orphan_ends": analysis.orphans,
         "repeated_starts": analysis.repeated,
     }
+
+
+def _looking(node: NodeLooked) -> dict[str, Any]:
+    return {**_plain(node), "per_s": node.per_s, "share": node.share}
 
 
 def _plain(value: object) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import CheckResult
 from rig.analysis.verdict import Verdict
 from rig.report.words import stamp, unfinished_line
+from rig.visible import visible
 
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # by XML 1.0
 
@@ -108,4 +109,4 @@ def _said(analysis: Analysis) -> list[str]:
 
 def _text(value: str) -> str:
     """Without what XML cannot hold: evidence is the tail of a body, and may be anything."""
-    return _FORBIDDEN.sub("\ufffd", value)
+    return _FORBIDDEN.sub("\ufffd", visible(value))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from rig.analysis.analyse import Analysis
 from rig.analysis.verdict import Verdict
 from rig.report import tables
 from rig.report.tables import Table
 from rig.report.words import pace_line, stamp, unfinished_line
+from rig.visible import visible
 
 
 def markdown(analysis: Analysis, verdict: Verdict) -> str:
@@ -38,11 +42,14 @@ def table_markdown(table: Table) -> str:
 
 
 def escape(text: str) -> str:
-    """Text of others must not break a table or become markup."""
-    flat = " ".join(text.split())
-    for mark in ("\\", "|", "`", "*", "_", "<", ">", "[", "]"):
-        flat = flat.replace(mark, f"\\{mark}")
-    return flat
+    """Text of others must not break a table, become markup, call people or link anywhere."""
+    flat = _MARKS.sub(r"\\\g<0>", visible(" ".join(text.split())))
+    return _LIVELY.sub("\\g<0>\u2060", flat)
+
+
+_MARKS: Final = re.compile(r"[\\|`*_<>\[\]~&#]|^(?:[-+=]|\d+(?=[.)] ))(?=\D)")
+_LIVELY: Final = re.compile(r"(?<!\w)@(?=\w)|(?<=\\#)(?=\d)|:(?=//)|\bwww(?=\.)")
+"""What GitHub makes a mention, a reference or a link of, and no backslash keeps it from: a word joiner does."""
 
 
 def _revision(revision: str | None) -> str:

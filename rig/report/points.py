@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.analysis.attempts import HOWS, NOBODY, OUTCOMES, Attempts, Floats, Places
+from rig.analysis.attempts import HOWS, NOBODY, OUTCOMES, Attempts, Floats, Places, blamed
 from rig.analysis.settled import OWNS, Settled
 from rig.journal.records import RequestStarted
 from rig.report.joined import Fate
@@ -43,6 +43,7 @@ class Point(NamedTuple):
     how: str
     own: str
     fault: int | None
+    unwedging: int | None
     streamed: bool
 
 
@@ -185,7 +186,7 @@ class Requests:
 def _points(batch: Settled, places: Places) -> list[Point]:
     attempts = batch.attempts
     rows, void = attempts.where(places), batch.void[places]
-    fault = np.where(void, NOBODY, rows.fault)
+    codes = np.where(void, NOBODY, rows.fault)
     streamed, due_t = rows.streamed, rows.floats("planned_t")
     ways: list[int] = rows.way.tolist()
     columns = zip(
@@ -197,7 +198,7 @@ def _points(batch: Settled, places: Places) -> list[Point]:
         np.where(void, _VOID, rows.rows["outcome"]).tolist(),
         rows.how.tolist(),
         batch.own[places].tolist(),
-        fault.tolist(),
+        codes.tolist(),
         strict=True,
     )
     return [
@@ -211,10 +212,12 @@ def _points(batch: Settled, places: Places) -> list[Point]:
             fate=FATES[fate],
             how=HOWS[how] or "",
             own=OWNS[own] or "",
-            fault=None if number == NOBODY else number,
+            fault=fault,
+            unwedging=unwedging,
             streamed=way.streamed,
         )
-        for place, way, at_t, duration_s, ttft_s, fate, how, own, number in columns
+        for place, way, at_t, duration_s, ttft_s, fate, how, own, code in columns
+        for fault, unwedging in (blamed(code),)
     ]
 
 
@@ -230,5 +233,6 @@ def _unfinished(start: RequestStarted, end_t: float) -> Point:
         how="",
         own="",
         fault=None,
+        unwedging=None,
         streamed=start.streamed,
     )

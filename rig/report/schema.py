@@ -17,7 +17,7 @@ from rig.analysis.checks.check import CheckResult
 from rig.analysis.counts import Counts
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Fault
-from rig.analysis.kinds import KindRow
+from rig.analysis.kinds import KindRow, UnwedgingRow
 from rig.analysis.requests import FaultCounts, Lost
 from rig.journal.read import ReadNotes
 from rig.journal.records import ActivityDied, Finding, Redeployed, Unwedged
@@ -81,7 +81,9 @@ def _top() -> Json:
         "faults": _list("fault"),
         "recoveries": _list("recovery"),
         "kinds": _list("kind"),
+        "unwedging": _list("unwedging"),
         "controller": _ref("controller"),
+        "looking": {"type": "object", "additionalProperties": _ref("looking")},
         "findings": _list("finding"),
         "redeployed": _list("redeployed"),
         "unwedged": _list("unwedged"),
@@ -93,7 +95,9 @@ def _top() -> Json:
 def _definitions() -> Json:
     derived: dict[str, Json] = {}
     types = [Counts, Recovery, Fault, FaultCounts, KindRow, Lost, CheckResult, ReadNotes, ActivityDied, Finding]
-    found, components = msgspec.json.schema_components([*types, Redeployed, Unwedged], ref_template="#/$defs/{name}")
+    found, components = msgspec.json.schema_components(
+        [*types, Redeployed, Unwedged, UnwedgingRow], ref_template="#/$defs/{name}"
+    )
     names = [str(one["$ref"]).rsplit("/", 1)[-1] for one in found]
     for name, title in zip(names, _DERIVED, strict=True):
         derived[title] = cast("Json", components.pop(name))
@@ -118,6 +122,16 @@ def _definitions() -> Json:
         "objectives": dict.fromkeys(("ttft_s", "itl_s", "e2el_s"), SECONDS),
         "damaged": {"count": WHOLE, "ids": {"type": "array", "items": TEXT}},
         "controller": _CONTROLLER,
+        "looking": {
+            "seconds": NUMBER,
+            "asked": WHOLE,
+            "unanswered": WHOLE,
+            "misread": WHOLE,
+            "answer_s": NUMBER,
+            "longest_s": NUMBER,
+            "per_s": SECONDS,
+            "share": SECONDS,
+        },
     }
     objects |= {_lowered(name): _fields(cast("Json", one)) for name, one in components.items()}
     return {
@@ -127,7 +141,7 @@ def _definitions() -> Json:
 
 _DERIVED: Final = (
     "counts", "recovery", "fault", "fault_counts", "kind", "lost", "check", "journal", "activity_died", "finding",
-    "redeployed", "unwedged",
+    "redeployed", "unwedged", "unwedging",
 )  # fmt: skip
 _PERCENTILES: Final[Json] = dict.fromkeys(("p50_s", "p90_s", "p99_s"), SECONDS)
 _RUN: Final[Json] = {

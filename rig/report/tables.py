@@ -8,10 +8,10 @@ from typing import Final
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.counts import PERCENTILES, Latencies
-from rig.analysis.kinds import KindRow
+from rig.analysis.kinds import KindRow, UnwedgingRow
 from rig.analysis.requests import Lost
 from rig.analysis.verdict import Verdict
-from rig.report.words import figure, length, milliseconds, percent, seconds, spread
+from rig.report.words import NOTHING, figure, length, milliseconds, percent, seconds, spread
 
 MAX_LOST_ROWS: Final = 20
 HEADLINE: Final = "neither result nor error (own node not faulted)"
@@ -70,7 +70,7 @@ def _with_lost(count: int, lost: int) -> str:
 
 
 def faults(analysis: Analysis) -> Table:
-    """One row for each kind. The classes count a fault once for each model."""
+    """One row for each kind, and one for the rig's own restarts. The classes count a fault once for each model."""
     columns = (
         "fault", "planned", "effective", "skipped", "survived", "replaced", "unaffected", "not recovered", "censored",
         "exposed", "errors", "lost",
@@ -78,7 +78,7 @@ def faults(analysis: Analysis) -> Table:
     return Table(
         "Faults",
         columns,
-        tuple(_fault_row(row) for row in analysis.kinds),
+        (*(_fault_row(row) for row in analysis.kinds), *_unwedging_row(analysis.unwedgings)),
         "survived … censored: what became of each model after each effective fault. " + _odd(analysis.kinds),
     )
 
@@ -96,12 +96,20 @@ def _fault_row(row: KindRow) -> tuple[str, ...]:
         row.exposed,
         row.error,
     )
-    return (row.kind, *(f"{number}" for number in numbers), _lost_cell(row))
+    return (row.kind, *(f"{number}" for number in numbers), _lost_cell(row.lost, row.lost_own_node))
 
 
-def _lost_cell(row: KindRow) -> str:
-    own = f" (+ {row.lost_own_node} own node)" if row.lost_own_node else ""
-    return f"{row.lost - row.lost_own_node}{own}"
+def _unwedging_row(rows: Sequence[UnwedgingRow]) -> list[tuple[str, ...]]:
+    """What the rig restarted is no fault and not calm: its own doing has a row of its own, where there was any."""
+    if not rows:
+        return []
+    exposed, error = sum(row.exposed for row in rows), sum(row.error for row in rows)
+    lost = _lost_cell(sum(row.lost for row in rows), sum(row.lost_own_node for row in rows))
+    return [("unwedging", NOTHING, f"{len(rows)}", *[NOTHING] * 6, f"{exposed}", f"{error}", lost)]
+
+
+def _lost_cell(lost: int, own_node: int) -> str:
+    return f"{lost - own_node}" + (f" (+ {own_node} own node)" if own_node else "")
 
 
 def _odd(rows: Sequence[KindRow]) -> str:
@@ -250,9 +258,15 @@ def _lost_row(one: Lost, aims: dict[int, str]) -> tuple[str, ...]:
         seconds(one.started_t),
         seconds(one.stalled_t),
         seconds(one.ended_t),
-        "none near" if one.fault is None else aims.get(one.fault, f"{one.fault}"),
+        _blame(one, aims),
         one.own or "",
     )
+
+
+def _blame(one: Lost, aims: dict[int, str]) -> str:
+    if one.unwedging is not None:
+        return f"unwedging after {one.unwedging}"
+    return "none near" if one.fault is None else aims.get(one.fault, f"{one.fault}")
 
 
 def checks(verdict: Verdict) -> Table:
@@ -279,7 +293,8 @@ def findings(analysis: Analysis) -> list[str]:
         worked = "serving again" if unwedged.ok else "in vain"
         took = unwedged.ended_t - unwedged.started_t
         lines.append(
-            f"at {unwedged.t:.1f} s, unwedged {unwedged.node} after fault {unwedged.fault}: {took:.1f} s, {worked}"
+            f"at {unwedged.t:.1f} s, unwedged {unwedged.node}{' (the master)' if unwedged.master else ''}"
+            f" after fault {unwedged.fault}: {took:.1f} s, {worked}"
         )
     if analysis.requests.damaged:
         lines.append(f"{analysis.requests.damaged} completed requests have a token count unlike the server's usage")

@@ -17,6 +17,7 @@ from rig.journal.records import (
     FaultChanged,
     Finding,
     InstanceServed,
+    LockLost,
     LogLine,
     MasterSeen,
     PhaseStarted,
@@ -29,6 +30,7 @@ from rig.journal.records import (
     Unwedged,
     ViewChanged,
 )
+from rig.visible import one_line
 
 MAX_LINES: Final = 400
 MAX_VALUE: Final = 160
@@ -48,7 +50,7 @@ class Line:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.t:10.3f}  {self.what:<9} {self.text}"
+        return f"{self.t:10.3f}  {self.what:<9} {one_line(self.text)}"
 
 
 def fault_timeline(records: Records, number: int, *, pace: float = 1.0) -> list[str]:
@@ -194,6 +196,8 @@ def _say(record: AnyRecord) -> Iterator[Line]:  # noqa: PLR0912 (one case a kind
             yield Line(record.t, "phase", record.phase)
         case RunEnded():
             yield Line(record.t, "end", f"{record.reason} {record.detail}")
+        case LockLost():
+            yield Line(record.t, "lock", f"{record.reason}, since {record.since_t:.3f}")
         case FaultChanged():
             where = f" on {', '.join(record.nodes)}" if record.nodes else ""
             at = f", at {record.at_t:.3f} ± {record.at_error_s:.3f}"

@@ -84,8 +84,8 @@ class DeploymentsPosted:
             if not self._view.reachable(node) or self._view.facet(node, "deployments") is None:
                 continue
             told = True
-            if any(one["model"] == model for one in self._view.deployments(node).values()):
-                return True
+            if any(one["model"] in (model, None) for one in self._view.deployments(node).values()):
+                return True  # one that does not say its model may be of this one
         return not told
 
     def _say_vanished(self, model: str) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from rig.analysis.analyse import Analysis
 from rig.analysis.verdict import Verdict
 from rig.errors import NodeError
-from rig.nodes.scripts import q
+from rig.nodes.scripts import process_values, q, script_command
 from rig.nodes.ssh import NodeConnection, Nodes
 
 LOG_BYTES: Final = 2 * 2**20  # of exo's log, a node and fault; the end of it
@@ -29,18 +29,14 @@ RUN_BYTES: Final = 256 * 2**20
 LIMIT_S: Final = 15.0
 FOLDER: Final = "forensics"
 
-# Read-only, each part bounded; what is not there says nothing. $1: sudo or nothing, $2: rig_dir.
+# Read-only, each part bounded; what is not there says nothing. $1: rig_dir. The packet filter is shown by inspect.sh.
 _STATE = """
-PATH=$PATH:/usr/sbin:/sbin; how=$1; dir=$2
+PATH=$PATH:/usr/sbin:/sbin; dir=$1
 part() { echo "==== $*"; "$@" 2>&1 | head -c 65536; }
 part ps -axww -o pid,ppid,state,lstart,rss,command
 if [ "$(uname -s)" = Darwin ]; then
-    part $how pfctl -s info; part $how pfctl -s rules; part $how pfctl -q -a com.apple/rig -s rules -v; part vm_stat
+    part vm_stat
 else
-    part $how nft list tables
-    for t in $($how nft list tables 2>/dev/null | sed -n 's/^table inet \\(rig_[A-Za-z0-9_]*\\)$/\\1/p'); do
-        part $how nft list table inet "$t"
-    done
     part cat /proc/meminfo
 fi
 for lease in "$dir"/leases/*; do [ ! -f "$lease" ] || part cat "$lease"; done
@@ -87,13 +83,13 @@ class Forensics:
 
 
 async def _look(conn: NodeConnection) -> tuple[bytes, bytes]:
-    how = "sudo -n" if conn.node.sudo else ""
     log = conn.node.exo.log_path
-    state, lines = await asyncio.gather(
-        _ask(conn, f"sh -c {q(_STATE)} sh {q(how)} {q(conn.node.rig_dir)}"),
+    rules, state, lines = await asyncio.gather(
+        _ask(conn, script_command(conn, "inspect.sh", process_values(conn.node) | {"what": "rules"})),
+        _ask(conn, f"sh -c {q(_STATE)} sh {q(conn.node.rig_dir)}"),
         _ask(conn, f"sh -c {q(_LOG)} sh {q(log)} {LOG_BYTES}"),
     )
-    return state[:STATE_BYTES], lines[-LOG_BYTES:]
+    return (rules + state)[:STATE_BYTES], lines[-LOG_BYTES:]
 
 
 async def _ask(conn: NodeConnection, command: str) -> bytes:

@@ -17,11 +17,14 @@ class Halt:
     """`event` is set by the first `call`; `reason` stays "finished" without one.
 
     `hurry` is set by any call for which nothing is to be drained for long: somebody is waiting at a terminal, or the
-    target is gone. It may come when the run has been ending for a while.
+    target is gone. It may come when the run has been ending for a while. `unlocked` is set, with `unlocked_at` on the
+    event loop's clock, when a lock on a node may have been another rig's since then.
     """
 
     event: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    unlocked: asyncio.Event = field(default_factory=asyncio.Event)
+    unlocked_at: float = 0.0
     reason: Reason = "finished"
     detail: str = ""
 
@@ -32,6 +35,12 @@ class Halt:
             self.event.set()
         if reason in _HURRIED:
             self.hurry.set()
+
+    def unlock(self, at: float, detail: str) -> None:
+        """A lock was lost: it was last known to be this run's `at` that moment of the event loop's clock."""
+        self.unlocked_at = at
+        self.unlocked.set()
+        self.call("aborted", detail)
 
     async def within(self, delay_s: float) -> bool:
         """Wait for so long; True when the run is halted before that."""

@@ -18,10 +18,10 @@ from rig.load.prober import Prober
 from rig.observe.observer import Observer
 from rig.observe.views import Instances
 from rig.soak.successes import Successes
-from rig.soak.unwedging import Unwedger, wedged_nodes
+from rig.soak.unwedging import Unwedger, restart_stages, wedged_nodes
 
-MOST_EVENTS: Final = 100_000
-"""Of a log that is read between faults: some seconds' work. A longer one is read at the end alone."""
+MOST_EVENTS: Final = 10_000
+"""Of a log that is read over the API between faults: some seconds of exo's time. A longer one is read at the end."""
 _LOOK_S: Final = 0.05
 _UNDERWAY: Final = frozenset({"leased", "struck", "holding", "healed"})
 
@@ -89,12 +89,13 @@ class Recovering:
             await asyncio.sleep(_LOOK_S)
 
     async def _unwedge(self, fault: int) -> None:
-        """Restart what hosts the models that do not serve; then, if need be, everything. Each gets `settle`."""
+        """Restart what hosts the models that do not serve; then, if need be, everything. Each stage gets `settle`."""
         since_t = self._heal_t.get(fault, self.journal.now())
         silent = self.successes.silent_since(max(since_t, self.journal.now() - self.tracker.settings.sustained_s))
-        first = wedged_nodes(self.observer.view, silent or list(self.tracker.models), self.nodes)
-        for nodes in (first, self.nodes):
-            await self.unwedger.unwedge(fault, nodes)
+        view = self.observer.view
+        wedged = wedged_nodes(view, silent or list(self.tracker.models), self.nodes)
+        for nodes in restart_stages(wedged, self.nodes, view.masters):
+            await self.unwedger.unwedge(fault, nodes, view.masters)
             if await self._steady():
                 return
 
@@ -113,5 +114,6 @@ class Recovering:
             self.hurry(fast=False)
 
     def hurry(self, *, fast: bool) -> None:
-        """Probe quickly, and poll the less for it: together they stay within what a node may be asked."""
-        self.prober.fast = self.observer.sparing = fast
+        """Probe quickly, and poll no more for it than fits beside; else probe slowly, and poll the least."""
+        self.prober.fast = fast
+        self.observer.attention = "sparing" if fast else "calm"

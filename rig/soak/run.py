@@ -14,7 +14,7 @@ from rig.injection.fault import Identity
 from rig.injection.injector import Injector
 from rig.injection.lease import heal_all
 from rig.injection.schedule import draw
-from rig.journal.records import ActivityDied, AnyRecord, Phase, PhaseStarted, RunEnded
+from rig.journal.records import ActivityDied, AnyRecord, LockLost, Phase, PhaseStarted, RunEnded
 from rig.journal.run import RunInfo
 from rig.journal.write import Journal
 from rig.load.backoff import Backoff
@@ -24,6 +24,7 @@ from rig.load.prober import Prober
 from rig.nodes.ssh import Nodes
 from rig.observe.observer import Observer
 from rig.observe.target import Target
+from rig.soak.awaited import awaited
 from rig.soak.deployments import DeploymentsPosted
 from rig.soak.forensics import Forensics
 from rig.soak.halting import Halt
@@ -134,6 +135,7 @@ class SoakRun:
 
     async def run(self) -> RunEnded:
         """All phases. Writes the last record and returns it. Never leaves a fault in force that it could heal."""
+        telling = asyncio.create_task(self._tell_unlocked())
         try:
             self._start("observe", self.observer.run(self._late_stop))
             await self._set_up()
@@ -142,11 +144,20 @@ class SoakRun:
             self.halt.call("failed", error.message)
         finally:
             await self._stop_all()
+            telling.cancel()
         self._enter("end")
         ended = RunEnded(t=self.journal.now(), reason=self.halt.reason, detail=self.halt.detail)
         if not self.journal.failed:
             self.journal.write(ended)
         return ended
+
+    async def _tell_unlocked(self) -> None:
+        """At once: what fails from then on says nothing of the target."""
+        await self.halt.unlocked.wait()
+        now = self.journal.now()
+        since_t = max(now - (asyncio.get_running_loop().time() - self.halt.unlocked_at), 0.0)
+        if not self.journal.failed:
+            self.journal.write(LockLost(t=now, since_t=since_t, reason=self.halt.detail))
 
     async def _set_up(self) -> None:
         """Deploy, and wait until every model has completed a probe."""
@@ -160,12 +171,15 @@ class SoakRun:
                 self.recovering.hurry(fast=False)
                 return
             if self.journal.now() > deadline_t:
-                silent = ", ".join(self.successes.silent_since(0.0))
                 raise TargetError(
-                    f"{silent}: deployed, but served nothing within {self.settings.setup_limit_s:.0f} s",
-                    remedy="look at GET /deployments and at exo's log on the nodes",
+                    f"served nothing within {self.settings.setup_limit_s:.0f} s: {'. '.join(self.awaited())}",
+                    remedy="look at exo's log on the nodes named here",
                 )
             await asyncio.sleep(_LOOK_S)
+
+    def awaited(self) -> list[str]:
+        """A line for each model that has not served yet: what it is waiting for."""
+        return awaited(self.observer.view, self.successes.silent_since(0.0))
 
     async def _under_load(self) -> None:
         self.load_t = self.journal.now()

@@ -23,7 +23,10 @@ _PROBE_SLOW_S: Final = 10.0
 _PROBE_LIMIT_S: Final = 90.0
 _PROBE_PATIENCE_S: Final = 3.0  # well above the loaded latency of one token
 _POLL_S: Final = 1.1  # 4.3 polls a second and node, and slow probes beside them
-_SPARING_S: Final = 3.0
+_SPARING_S: Final = 3.0  # 1.9
+_CALM_S: Final = 5.0  # 1.2
+_CLOSE_SHARE: Final = 0.25  # of a node's time may go into answering polls
+_CALM_SHARE: Final = 0.1
 _SETUP_LIMIT_S: Final = 900.0  # a large model may have to be read from disk on every node
 _IDLE_S: Final = 10.0
 _VANISHED_S: Final = 20.0  # a new master's grace is 15 s; a deployment missing for longer is gone
@@ -107,14 +110,17 @@ class SoakSettings:
 
 
 def watching(pace: Pace) -> WatchTiming:
-    """How often views are polled; the floors are what a poll may cost a node."""
-    interval_s = max(pace.poll(_POLL_S), 0.2)
+    """How often views are polled; the floors are what a poll may cost a node. An answer costs the same at any pace."""
+    close_s = max(pace.poll(_POLL_S), 0.2)
     return WatchTiming(
-        interval_s=interval_s,
+        close_s=close_s,
+        sparing_s=max(pace.scale(_SPARING_S), close_s),
+        calm_s=max(pace.scale(_CALM_S), close_s),
+        close_share=min(_CLOSE_SHARE * pace.factor, 1.0),
+        calm_share=min(_CALM_SHARE * pace.factor, 1.0),
         timeout_s=2.0,
         rare_s=max(pace.scale(10.0), 1.0),
-        index_s=interval_s,
-        sparing_s=max(pace.scale(_SPARING_S), interval_s),
+        index_s=close_s,
     )
 
 

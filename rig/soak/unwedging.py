@@ -1,13 +1,15 @@
 """What the target does not cure by itself is restarted by the rig, so that later faults meet a working cluster.
 
 Killing only the hung runner can end exo on the other nodes (measured on exo 0.3.70), so the whole exo tree of the
-wedged node is killed at once and started again, then whatever else has died is started. The cost is kept apart.
+wedged node is killed at once and started again, then whatever else has died is started. A master is restarted last,
+and only when the others did not suffice: with it deployments may go, and every client waits. The cost is kept apart.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,8 +19,9 @@ from rig.faults.node_crash import KIND as CRASH
 from rig.injection.act import Watcher
 from rig.injection.acts import act_on_node
 from rig.injection.fault import Identity, write_inventory
-from rig.journal.records import Unwedged
+from rig.journal.records import Finding, Unwedged
 from rig.journal.write import Journal
+from rig.nodes.command import carry_out
 from rig.nodes.inspect import inspect
 from rig.nodes.ssh import NodeConnection, Nodes
 from rig.observe.cluster_view import ClusterView
@@ -45,6 +48,19 @@ def wedged_nodes(view: ClusterView, silent_models: list[str], nodes: list[str]) 
     return odd or nodes
 
 
+def restart_stages(wedged: list[str], nodes: list[str], masters: Collection[str]) -> list[list[str]]:
+    """Whom to restart at once, each group only when the one before did not help: the wedged nodes without the master,
+    then the master if it is one of them, else all others but the master; then everything. Pure.
+    """
+    wedged_masters = [node for node in wedged if node in masters]
+    others = [node for node in nodes if node not in masters]
+    stages: list[list[str]] = []
+    for group in ([node for node in wedged if node not in masters], wedged_masters or others, nodes):
+        if group and group not in stages:
+            stages.append(group)
+    return stages
+
+
 @dataclass(frozen=True)
 class Unwedger:
     """`await unwedge(fault, nodes)` restarts them and starts every other node whose exo is gone."""
@@ -53,16 +69,30 @@ class Unwedger:
     journal: Journal
     identity: Identity
 
-    async def unwedge(self, fault: int, nodes: list[str]) -> bool:
+    async def unwedge(self, fault: int, nodes: list[str], masters: Collection[str]) -> bool:
         """All restarts at once, each bounded; one record a node. True when every one of them runs again.
 
-        What runs on each node is journalled first: a process that died is not to be hidden by its restart.
+        What runs on each node is journalled first: a process that died is not to be hidden by its restart. `masters`:
+        who claims to be one now; that one of them is restarted is a finding, with what it costs.
         """
         await asyncio.gather(*(self._look(fault, conn) for conn in self.connections.values()))
-        restarted = await asyncio.gather(*(self._restart(fault, self.connections[name]) for name in nodes))
+        for name in nodes:
+            if name in masters:
+                self._say_master(fault, name, [other for other in nodes if other != name])
+        restarts = (self._restart(fault, self.connections[name], master=name in masters) for name in nodes)
+        restarted = await asyncio.gather(*restarts)
         others = [conn for name, conn in self.connections.items() if name not in nodes]
         started = await asyncio.gather(*(self._start_if_dead(fault, conn) for conn in others))
         return all(restarted) and all(started)
+
+    def _say_master(self, fault: int, name: str, others: list[str]) -> None:
+        beside = f" with {', '.join(others)}" if others else ""
+        text = (
+            f"{name}, the master, is restarted{beside} to unwedge the target after fault {fault}: until another one is"
+            " elected nothing is placed and requests may hang on every node, and deployments may be gone"
+        )
+        data = {"fault": fault, "node": name, "others": others}
+        self.journal.write(Finding(t=self.journal.now(), code="unwedged-master", text=text, data=data))
 
     async def _look(self, fault: int, conn: NodeConnection) -> None:
         try:
@@ -70,13 +100,15 @@ class Unwedger:
         except NodeError:
             return  # the restart will say what is wrong with the node
 
-    async def _restart(self, fault: int, conn: NodeConnection) -> bool:
+    async def _restart(self, fault: int, conn: NodeConnection, *, master: bool) -> bool:
         """The crash script with no hold: same proofs, same lease, same healing if this controller dies now."""
         exo, started_t = conn.node.exo, self.journal.now()
+
+        def record(detail: str, *, ok: bool) -> bool:
+            return self._record(fault, conn, started_t, ok=ok, detail=detail, master=master)
+
         if exo.start is None:
-            return self._record(
-                fault, conn, started_t, ok=False, detail="the inventory does not say how exo is started"
-            )
+            return record("the inventory does not say how exo is started", ok=False)
         if await self._main_is_gone(conn):
             return await self._start(fault, conn, started_t)
         act = act_on_node(CRASH, conn.name, conn.node, CRASH.settings())
@@ -85,10 +117,10 @@ class Unwedger:
         try:
             await watcher.run({"id": name, "run": self.identity.run, "owner": self.identity.owner, "hold": "0"})
         except asyncio.CancelledError:
-            self._record(fault, conn, started_t, ok=False, detail=CUT_SHORT)
+            record(CUT_SHORT, ok=False)
             raise
         end = watcher.progress.end
-        return self._record(fault, conn, started_t, ok=end == "healed", detail=watcher.progress.detail or f"{end}")
+        return record(watcher.progress.detail or f"{end}", ok=end == "healed")
 
     async def _main_is_gone(self, conn: NodeConnection) -> bool:
         try:
@@ -107,7 +139,7 @@ class Unwedger:
                 fault, conn, started_t, ok=False, detail="exo is gone, and how to start it is not known"
             )
         try:
-            await conn.run(conn.node.exo.start, timeout_s=_START_LIMIT_S)
+            await carry_out(conn, "start", timeout_s=_START_LIMIT_S)
         except asyncio.CancelledError:
             self._record(fault, conn, started_t, ok=False, detail=CUT_SHORT)
             raise
@@ -115,11 +147,22 @@ class Unwedger:
             return self._record(fault, conn, started_t, ok=False, detail=error.message)
         return self._record(fault, conn, started_t, ok=True, detail="exo was gone; started")
 
-    def _record(self, fault: int, conn: NodeConnection, started_t: float, *, ok: bool, detail: str) -> bool:
+    def _record(
+        self, fault: int, conn: NodeConnection, started_t: float, *, ok: bool, detail: str, master: bool | None = None
+    ) -> bool:
         now = self.journal.now()
         if self.journal.failed:
             return ok
         self.journal.write(
-            Unwedged(t=now, fault=fault, node=conn.name, started_t=started_t, ended_t=now, ok=ok, detail=detail)
+            Unwedged(
+                t=now,
+                fault=fault,
+                node=conn.name,
+                started_t=started_t,
+                ended_t=now,
+                ok=ok,
+                detail=detail,
+                master=master,
+            )
         )
         return ok

@@ -19,6 +19,8 @@ from rig.verify.scenario import Delete, DeleteInstance, Deploy, NodeCount, Place
 APPEARS_S: Final = 30.0
 """At pace 1: how long a placement may be on its way."""
 _LOOK_S: Final = 0.05
+_NAMED_S: Final = 1.0
+"""By then a later poll shows the deployment that names an instance which the keeper made."""
 _BUSY_S: Final = 2.0
 
 What = Literal["deploy", "delete-deployment", "place", "delete-instance"]
@@ -64,8 +66,13 @@ class Asking:
         except TargetError as error:
             raise self._failed("place", node, asked_t, error, model=model.model) from error
         limit_t = asked_t + self.pace.scale(APPEARS_S) + _BUSY_S
+        seen_t: dict[str, float] = {}
         while self.journal.now() < limit_t:
-            new = [one.id for one in self.known.instances_of(model.model) if one.id not in before]
+            named = {told["instance"] for told in self.known.view.deployments().values()}
+            for one in self.known.instances_of(model.model):
+                seen_t.setdefault(one.id, self.journal.now())
+            seen = [name for name, t in seen_t.items() if self.journal.now() - t > _NAMED_S]
+            new = [name for name in seen if name not in before | named]
             if new:
                 self.known.names.by_hand[step.as_] = new[0]
                 self._wrote("place", node, asked_t, 200, model=model.model, subject=new[0])

@@ -73,7 +73,7 @@ class Clearing:
         if poll is None:
             return ""
         for node, url in self.entries.items():
-            facets = await self.target.read(url, poll, timeout_s=5.0)
+            facets = (await self.target.read(url, poll, timeout_s=5.0)).facets
             listed, links = facets.get("nodes"), facets.get("links")
             if listed is not None and len(listed) != len(self.entries):
                 return f"{node} lists {len(listed)} of {len(self.entries)} nodes"

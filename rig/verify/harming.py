@@ -12,7 +12,7 @@ from rig.clock import Pace
 from rig.errors import NodeError, TargetError
 from rig.faults.plan.kind import RoleNode
 from rig.faults.plan.registry import KINDS
-from rig.injection.aim import AimContext, InstanceView
+from rig.injection.aim import MASTER_LIMIT_S, AimContext, InstanceView
 from rig.injection.fault import Fault, Identity, write_inventory
 from rig.injection.schedule import Planned, by_hand
 from rig.journal.records import FaultState
@@ -52,6 +52,7 @@ class Harming:
     identity: Identity
     pace: Pace
     rehearsed: frozenset[str]
+    emulated: bool
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _down: dict[str, Down] = field(default_factory=dict[str, Down])
 
@@ -67,6 +68,7 @@ class Harming:
 
     async def crash(self, step: Crash) -> None:
         """Returns once it is struck. Raises NotHarmed."""
+        await self._master_known()
         node = self._node(step.node, step.of)
         await self.look(f"before the crash of {node}")
         planned = self._planned("node-crash", node, DOWN_AT_MOST_S)
@@ -90,6 +92,7 @@ class Harming:
 
     async def strike(self, step: Strike) -> None:
         """Returns when it is healed. Raises NotHarmed."""
+        await self._master_known()
         node = None if isinstance(KINDS[step.kind].aim, RoleNode) else self._node(step.node, step.of)
         model = self.known.names.deployments.get(step.of or "")
         planned = self._planned(step.kind, node, self.pace.scale(step.hold), model=model)
@@ -118,6 +121,14 @@ class Harming:
             down.stop.set()
             await asyncio.gather(down.task, return_exceptions=True)
 
+    async def _master_known(self) -> None:
+        """Bounded: after a start or a split several nodes claim, or none does, until they have elected one."""
+        limit_t = self.journal.now() + MASTER_LIMIT_S
+        while self.journal.now() < limit_t:
+            if self.known.view.master is not None:
+                return
+            await asyncio.sleep(_LOOK_S)
+
     async def _unready(self, model: str) -> str:
         limit_t = self.journal.now() + self.pace.scale(_LOST_S) + 5.0
         while self.journal.now() < limit_t:
@@ -141,7 +152,9 @@ class Harming:
             raise NotHarmed(f"the {planned.kind.name} ({planned.aim}) was {state}")
 
     def _fault(self, planned: Planned) -> Fault:
-        context = AimContext(nodes=self.nodes, instances=self._instances, rehearsed=self.rehearsed)
+        context = AimContext(
+            nodes=self.nodes, instances=self._instances, rehearsed=self.rehearsed, emulated=self.emulated
+        )
         return Fault(planned, context, self.journal, self.identity)
 
     def _planned(
@@ -157,16 +170,16 @@ class Harming:
 
     def _node(self, which: Literal["master", "host", "free"], of: str | None) -> str:
         view = self.known.view
-        masters = view.masters
+        masters, master = view.masters, view.master
         identity = None if of is None else self.known.instance(of)
         listed = None if identity is None else view.instances().get(identity)
         hosts: set[str] = set() if listed is None else set(listed.runners)
         everyone = self.known.names.nodes
         match which:
             case "master":
-                candidates = [name for name in everyone if name in masters]
+                candidates = [] if master is None else [master]
             case "host":
-                candidates = sorted((name for name in everyone if name in hosts), key=lambda name: name in masters)
+                candidates = sorted((name for name in everyone if name in hosts), key=lambda name: name == master)
             case "free":
                 candidates = [name for name in everyone if name not in hosts and name not in masters]
                 candidates = candidates or [name for name in everyone if name not in hosts]

@@ -90,8 +90,8 @@ class Known:
             case "nodes":
                 found = self._nodes(condition)
             case _:
-                masters = self.view.masters
-                found = bool(masters - before.masters), f"master: {', '.join(sorted(masters)) or 'nobody'}"
+                master = self.view.master
+                found = master is not None and master not in before.masters, f"master: {master or 'unknown'}"
         return found
 
     def _placed(self, name: str, before: Before) -> tuple[bool, str]:

@@ -15,7 +15,7 @@ from rig.clock import Pace, RunClock
 from rig.config.inventory import Inventory
 from rig.config.workload import Workload
 from rig.injection.fault import Identity
-from rig.journal.records import ActivityDied, AnyRecord, PhaseStarted, RunEnded
+from rig.journal.records import ActivityDied, AnyRecord, LockLost, PhaseStarted, RunEnded
 from rig.journal.run import RunInfo, write_run
 from rig.journal.write import Journal
 from rig.nodes.ssh import Nodes
@@ -118,7 +118,16 @@ class _Run:
         self._known = known = Known(self._names)
         journal.subscribe(known.apply)
         self._observer = Observer(target, entries, journal, connections=stand.nodes, timing=watching(pace))
-        harming = Harming(stand.nodes, target, known, journal, identity, pace, stand.rehearsed)
+        harming = Harming(
+            stand.nodes,
+            target,
+            known,
+            journal,
+            identity,
+            pace,
+            stand.rehearsed,
+            emulated=stand.inventory.emulated is not None,
+        )
         self._player = Player(
             known=known,
             asking=Asking(target, entries, stand.workload.models, known, journal, pace),
@@ -161,6 +170,8 @@ class _Run:
         t = self._journal.now()
         if died is not None:
             self._journal.write(ActivityDied(t=t, activity="observe", detail=f"{type(died).__name__}: {died}"))
+        if ended == "aborted":  # by nothing but a lock that was lost, since when is not known
+            self._journal.write(LockLost(t=t, since_t=0.0, reason="a lock on a node was lost"))
         self._enter("end")
         self._journal.write(RunEnded(t=self._journal.now(), reason=ended, detail=detail))
 

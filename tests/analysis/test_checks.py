@@ -9,9 +9,10 @@ import pytest
 
 from rig.analysis.analyse import Analysis, analyse
 from rig.analysis.checks.check import Answer, Check, Status, evidence
+from rig.analysis.checks.requests import as_many_by_chance
 from rig.analysis.verdict import verdict_of
 from rig.journal.read import BrokenLine
-from rig.journal.records import ActivityDied, MasterSeen, Redeployed, RunEnded
+from rig.journal.records import STOPPED, ActivityDied, MasterSeen, Redeployed, RunEnded, ViewChanged
 from tests.analysis.generate import KINDS, Shape, info_of, records_of
 from tests.analysis.tape import A, B, Tape
 
@@ -24,6 +25,20 @@ def status_of(name: str, tape: Tape) -> Status:
 
 def plan(**changes: Any) -> dict[str, Any]:
     return {"plan": {"kinds": {"freeze": {"time_to_serve": 20.0}}, "settle": 240.0, "sustained": 15.0} | changes}
+
+
+def status_told(tape: Tape, status: str | None, for_s: float) -> None:
+    """A node's view of an instance that is loading, from 10 s on, and what it says of its deployment meanwhile."""
+    held = {"model": A, "runners": {"id-1": "r"}, "port": 1}
+    one = {"model": A, "status": status, "instance": "i", "error": None, "min_nodes": 1}
+
+    def view(t: float, facet: Any, value: Any) -> None:
+        tape.add(ViewChanged(t=t, node="node-1", facet=facet, since_t=t - 0.5, value=value))
+
+    view(10.0, "instances", {"i": held})
+    view(10.0, "runners", {"r": "RunnerLoading"})
+    view(10.0, "deployments", {"d": one})
+    view(10.5 + for_s, "deployments", {})
 
 
 def runner_kill(tape: Tape) -> None:
@@ -102,8 +117,14 @@ CASES: list[tuple[str, Status, Build]] = [
     ("no-probe-cut", "fail", lambda t: t.lost(1, 2, "truncated", source="probe")),
     ("accounting", "not-exercised", lambda t: t.end(1)),
     ("accounting", "pass", lambda t: (t.started(1), t.lost(1, 2, "hung"))),
-    ("accounting", "fail", lambda t: (t.ok(1, 2), t.add(*[r for r in t.records() if r.t == 2]))),
-    ("accounting", "fail", lambda t: (t.started(1), t.add(*t.records()))),
+    ("accounting", "unknown", lambda t: (t.ok(1, 2), t.add(*[r for r in t.records() if r.t == 2]))),
+    ("accounting", "unknown", lambda t: (t.started(1), t.add(*t.records()))),
+    ("journal-sound", "unknown", lambda t: (t.ok(1, 2), t.add(*[r for r in t.records() if r.t == 2]))),
+    ("journal-sound", "unknown", lambda t: (t.started(1), t.add(*t.records()))),
+    ("calm-errors", "not-exercised", lambda t: t.started(1)),
+    ("calm-errors", "pass", lambda t: t.steady(1, 50)),
+    ("calm-errors", "unknown", lambda t: (t.steady(1, 50), t.error(3, 4))),
+    ("calm-errors", "fail", lambda t: (t.steady(1, 50), *(t.error(n, n + 1) for n in range(5)))),
     ("baseline-clean", "not-exercised", lambda t: t.steady(1, 5)),
     ("baseline-clean", "pass", lambda t: (t.phase(0, "baseline"), t.steady(1, 5))),
     ("baseline-clean", "fail", lambda t: (t.phase(0, "baseline"), t.steady(1, 5), t.lost(1, 2, "empty"))),
@@ -127,6 +148,12 @@ CASES: list[tuple[str, Status, Build]] = [
     ),
     ("every-kind-struck", "pass", lambda t: t.fault(0, "freeze", 100, 110)),
     ("every-kind-struck", "fail", lambda t: t.add(t.change(0, "freeze", "skipped", 100))),
+    ("every-kind-struck", "unknown", lambda t: t.add(t.change(0, "freeze", "skipped", 100, reason=STOPPED))),
+    (
+        "every-kind-struck",
+        "fail",
+        lambda t: t.add(t.change(0, "freeze", "skipped", 100), t.change(1, "freeze", "skipped", 200, reason=STOPPED)),
+    ),
     ("every-kind-struck", "fail", lambda t: t.add(t.change(0, "freeze", "ineffective", 100))),
     ("every-kind-struck", "unknown", lambda t: t.end(1)),
     (
@@ -150,6 +177,16 @@ CASES: list[tuple[str, Status, Build]] = [
     ("recovered", "not-exercised", lambda t: t.steady(1, 5)),
     ("recovered", "pass", runner_kill),
     ("recovered", "fail", lambda t: (t.fault(0, "freeze", 100, 110), t.error(101, 102), t.end(351))),
+    (
+        "recovered",
+        "unknown",
+        lambda t: (t.fault(0, "freeze", 100, 110), t.error(101, 102), t.own(50, lag_s=2), t.end(351)),
+    ),
+    (
+        "recovered",
+        "fail",
+        lambda t: (t.fault(0, "freeze", 100, 110), t.error(101, 102), t.own(50, lag_s=0.1), t.end(351)),
+    ),
     ("recovered", "unknown", lambda t: (t.fault(0, "freeze", 100, 110), t.error(101, 102), t.end(120))),
     ("recovered", "pass", lambda t: cut_short(t, 5)),
     ("time-to-serve", "not-exercised", runner_kill),
@@ -170,6 +207,11 @@ CASES: list[tuple[str, Status, Build]] = [
     ("one-instance-per-model", "not-exercised", lambda t: doubled(t, claimed_t=19.8)),
     ("one-instance-per-model", "not-exercised", replaying),
     ("one-instance-per-model", "pass", lambda t: doubled(t, deployed=B)),
+    ("status-true", "not-exercised", lambda t: t.steady(1, 5)),
+    ("status-true", "pass", lambda t: status_told(t, "starting", 30.0)),
+    ("status-true", "fail", lambda t: status_told(t, "serving", 30.0)),
+    ("status-true", "not-exercised", lambda t: status_told(t, "serving", 3.0)),
+    ("status-true", "not-exercised", lambda t: status_told(t, None, 30.0)),
     ("deployments-outlive-master", "not-exercised", runner_kill),
     ("deployments-outlive-master", "pass", lambda t: t.fault(0, "master-crash", 100, 110)),
     (
@@ -233,6 +275,14 @@ def test_a_plan_without_faults_has_none_due() -> None:
     assert status_of("every-kind-struck", Tape(**plan(kinds={}), schedule=[], expected_faults=0)) == "not-exercised"
 
 
+def test_a_run_that_was_too_short_for_any_fault_of_its_plan_is_unknown() -> None:
+    tape = Tape(**plan(), schedule=[], expected_faults=0)
+    assert status_of("every-kind-struck", tape) == "unknown"
+    assert "too short for its plan" in told("every-kind-struck", tape)[0]
+    tape.fault(0, "freeze", 100, 110)
+    assert status_of("every-kind-struck", tape) == "pass"
+
+
 def test_bounds_are_for_the_kinds_that_have_one() -> None:
     bounds = {"freeze": {"time_to_serve": 20.0}, "runner-kill": {}}
     tape = Tape(**plan(kinds=bounds))
@@ -254,7 +304,11 @@ def test_every_group_of_requests_is_accounted_for() -> None:
     analysis.requests.by_model["m"].started += 1
     analysis.requests.by_entry["e"].started += 2
     check = next(check for check in verdict_of(analysis).checks if check.name == "accounting")
+    assert check.status == "fail"
     assert [line.split(":")[0] for line in check.evidence] == ["model m", "entry e"]
+    analysis.notes.broken_count = 1
+    check = next(check for check in verdict_of(analysis).checks if check.name == "accounting")
+    assert (check.status, check.evidence[0]) == ("unknown", "and 1 more broken lines")
 
 
 def test_a_request_that_is_started_twice_is_told() -> None:
@@ -369,3 +423,64 @@ def _verdict(shape: Shape) -> tuple[str, list[str]]:
     assert shape.faults >= len(KINDS)
     verdict = verdict_of(analyse(info_of(shape), records_of(shape)))
     return verdict.word, [check.name for check in verdict.checks if check.status in ("fail", "unknown")]
+
+
+def in_calm(errors: int, ended: int, bound: float | None = None) -> Tape:
+    """So many errors among so many requests, of which no fault has touched any."""
+    tape = Tape(**plan(**({} if bound is None else {"calm_errors": bound})))
+    for number in range(ended):
+        (tape.error if number < errors else tape.ok)(number + 1, number + 1.5)
+    return tape
+
+
+@pytest.mark.parametrize(
+    ("errors", "ended", "bound", "expected"),
+    [
+        (0, 1000, None, "pass"),
+        (2, 1000, None, "pass"),
+        (3, 1000, None, "unknown"),  # more than half of 0.5 %
+        (10, 1000, None, "unknown"),
+        (12, 1000, None, "fail"),
+        (290, 1000, None, "fail"),
+        (1, 100, None, "unknown"),  # one alone may be chance
+        (3, 100, None, "unknown"),
+        (4, 100, None, "fail"),
+        (12, 1000, 0.05, "pass"),
+        (26, 1000, 0.05, "unknown"),
+        (1, 1000, 0.0, "fail"),
+        (0, 1000, 0.0, "pass"),
+    ],
+)
+def test_errors_in_calm_weather_have_a_bound(errors: int, ended: int, bound: float | None, expected: Status) -> None:
+    assert status_of("calm-errors", in_calm(errors, ended, bound)) == expected
+
+
+def test_the_baseline_has_the_same_bound_however_calm_the_rest() -> None:
+    tape = in_calm(4, 100)
+    tape.phase(0, "baseline")
+    tape.phase(101, "faults")
+    tape.steady(200, 2000)
+    assert status_of("calm-errors", tape) == "fail"
+    assert told("calm-errors", tape)[1] == (
+        "baseline: 4 errors of 100 requests", "calm weather: 4 errors of 1900 requests",
+    )  # fmt: skip
+
+
+def test_errors_that_a_fault_brought_about_are_not_of_calm_weather() -> None:
+    tape = Tape()
+    tape.steady(1, 100)
+    tape.fault(0, "freeze", 100, 110, hit=("node-3",))
+    for start_t in range(101, 109):
+        tape.error(start_t, start_t + 0.5)
+    tape.steady(112, 300)
+    tape.end(300)
+    assert status_of("calm-errors", tape) == "pass"
+    assert status_of("calm-errors", Tape()) == "not-exercised"
+
+
+def test_the_chance_of_so_many_errors() -> None:
+    assert as_many_by_chance(0, 10, 0.5) == 1
+    assert as_many_by_chance(1, 10, 0.5) == pytest.approx(1 - 1 / 1024)
+    assert as_many_by_chance(10, 10, 0.5) == pytest.approx(1 / 1024)
+    assert as_many_by_chance(600, 100_000, 0.005) < 1e-4 < as_many_by_chance(540, 100_000, 0.005)
+    assert (as_many_by_chance(1, 10, 0.0), as_many_by_chance(0, 10, 0.0)) == (0, 1)

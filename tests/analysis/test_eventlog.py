@@ -210,3 +210,28 @@ def test_no_more_sessions_are_kept_than_fit() -> None:
     told_of = told(MASTER, *logs, *late, replace(read(9, t=1e5), session="s0"))
     assert len(told_of) == MAX_SESSIONS
     assert (told_of[0].end.order, told_of[-1].session) == (8, f"s{MAX_SESSIONS - 1}")
+
+
+def test_each_side_of_a_split_is_told_by_its_own_masters_lists() -> None:
+    """Both had the instance; the other side deleted it at 29, this one not before it was last listed here, at 48."""
+    other = MasterSeen(t=12.0, node="b", is_master=True, source="log", at_t=12.0)
+    lists = [listed(None, 5.0, "i", node="b"), listed(29.0, 30.0, node="b"), listed(None, 5.0, "i")]
+    gone = [seen(1, "InstanceDeleted", instance="i")]
+    assert spans(MASTER, other, *lists, *gone, read())[1] == (9.8, 90.0)
+    assert spans(MASTER, other, *lists, listed(48.0, 49.0), *gone, read())[1] == (48.0, 49.0)
+
+
+def test_what_the_other_sides_master_saw_late_was_made_when_this_sides_says() -> None:
+    other = MasterSeen(t=12.0, node="b", is_master=True, source="log", at_t=12.0)
+    lists = [listed(None, 5.0), listed(None, 5.0, node="b"), listed(59.0, 60.0, "i", node="b")]
+    made = [seen(1, "InstanceCreated", instance="i")]
+    assert spans(MASTER, other, *lists, *made, read())[1] == (9.8, 60.0)
+    assert spans(MASTER, other, *lists, listed(69.0, 70.0, "i"), *made, read())[1] == (9.8, 60.0)
+
+
+def test_the_same_nodes_later_reign_is_another_log() -> None:
+    """Its list of a reign that is over does not say when the log of the next one deletes what came back."""
+    over = MasterSeen(t=32.0, node="a", is_master=False, source="log", at_t=32.0)
+    again = MasterSeen(t=40.0, node="a", is_master=True, source="log", at_t=40.0)
+    lists = [listed(None, 5.0, "i"), listed(29.0, 30.0), listed(34.0, 35.0, "i")]
+    assert spans(MASTER, *lists, over, again, seen(1, "InstanceDeleted", instance="i"), read())[1] == (40.0, 90.0)

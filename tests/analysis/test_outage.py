@@ -205,3 +205,32 @@ def test_live_decision_needs_one_recent_success() -> None:
 
 def test_resolution_is_not_told_from_what_was_not_asked_at_the_end() -> None:
     assert resolution([ok(1, 2)], 0, 6) == 1
+
+
+def freeze(trials: list[Trial], patience_s: float = 15) -> Outage:
+    return outage(trials, strike_t=100, heal_t=140, until_t=300, quiet_s=15, patience_s=patience_s)
+
+
+def test_a_silence_in_which_nothing_failed_is_an_outage_until_something_was_completed() -> None:
+    waiting = [ok(99, 141), ok(99.5, 142)]
+    found = freeze([*steady(80, 100), *waiting, *steady(143, 300)])
+    assert (found.quiet, found.failures) == (False, 0)
+    assert found.restored_t == 141  # somebody was served, although asked before the heal
+    assert (found.served, found.sustained) == (Success(143, 143.2), Success(143, 143.2))
+    assert found.silence_s == 41
+
+
+def test_a_silence_that_is_not_long_or_that_nobody_waited_in_is_none() -> None:
+    waiting = [*steady(80, 100), ok(99, 141), *steady(143, 300)]
+    assert freeze(waiting, patience_s=41).quiet
+    assert not freeze(waiting, patience_s=40.9).quiet
+    assert freeze([*steady(80, 100), *steady(143, 300)]).quiet  # nothing was asked
+
+
+def test_the_longest_wait_is_for_what_was_completed_in_the_end() -> None:
+    good = table([ok(0, 1), ok(2, 10), ok(3, 11), ok(20, 22)])
+    assert rule.longest_wait(good, 0, 30) == (8, 10)
+    assert rule.longest_wait(good, 5, 30) == (5, 10)
+    assert rule.longest_wait(good, 10, 30) == (2, 22)
+    assert rule.longest_wait(good, 0, 9.9) == (1, 1)
+    assert rule.longest_wait(good, 22, 30) == (0, 22)

@@ -6,7 +6,7 @@ import pytest
 
 from rig.analysis.faults import Fault, FaultLog
 from rig.analysis.symptoms.processes import ProcessWatch
-from rig.journal.records import AnyRecord, NodeProcesses, Unwedged
+from rig.journal.records import AnyRecord, NodeProcesses, Unwedged, ViewChanged
 from tests.analysis.checks.sessions import processes
 from tests.analysis.tape import Tape
 
@@ -20,7 +20,7 @@ def faults(tape: Tape) -> list[Fault]:
 
 
 def watch(*records: AnyRecord) -> ProcessWatch:
-    found = ProcessWatch()
+    found = ProcessWatch(pace=1.0)
     for record in records:
         found.feed(record)
     return found
@@ -91,10 +91,60 @@ def idle(node_t: float, cpu_s: float | None, main: str = "7:1", when: str = "idl
     return NodeProcesses(t=50, node="n", when=when, main=main, runners=1, orphans=0, cpu_s=cpu_s, node_t=node_t)
 
 
+def runners(t: float, *running: str, main: str = "7:1", cpu_s: float = 0.0, when: str = "idle") -> NodeProcesses:
+    used = dict.fromkeys(running, cpu_s)
+    return NodeProcesses(
+        t=t, node="n", when=when, main=main, runners=len(used), orphans=0, cpu_s=0.0, node_t=t, runner_cpu_s=used
+    )
+
+
+def listing(t: float, **on: str) -> AnyRecord:
+    """The view of node n: instances, each with one runner on a node id."""
+    value = {name: {"model": "m", "runners": {node_id: "r"}, "port": None} for name, node_id in on.items()}
+    return ViewChanged(t=t, node="n", facet="instances", since_t=t - 1, value=value)
+
+
+NAMED = (
+    ViewChanged(t=1, node="n", facet="node_id", since_t=None, value="own"),
+    ViewChanged(t=1, node="m", facet="node_id", since_t=None, value="theirs"),
+)
+
+
+def test_a_runner_that_spins_is_named() -> None:
+    seen = watch(runners(10, "8:1", "9:1"), runners(20, "8:1", cpu_s=9.0))
+    assert seen.idle_shares() == {"n, main process 7:1": 0.0, "n, runner 8:1": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("records", "kept"),
+    [
+        ((listing(5, a="own"), runners(100, "8:1", "9:1"), runners(140, "8:1", "9:1")), True),
+        ((listing(5, a="own", b="own"), runners(100, "8:1", "9:1"), runners(140, "8:1", "9:1")), False),
+        ((listing(5, a="own", b="theirs"), runners(100, "8:1", "9:1"), runners(140, "8:1", "9:1")), True),
+        # its id after a start, which nobody has told yet
+        ((listing(5, a="own", b="new"), runners(100, "8:1", "9:1"), runners(140, "8:1", "9:1")), False),
+        # it ended, and another one came
+        ((listing(5, a="own"), runners(100, "8:1", "9:1"), runners(140, "8:1", "5:1")), False),
+        # listed until just before, or from then on
+        ((listing(5, a="own"), listing(80), runners(100, "8:1"), runners(140, "8:1")), False),
+        ((listing(5, a="own"), listing(60), runners(100, "8:1"), runners(140, "8:1")), True),
+        ((listing(5), runners(100, "8:1"), listing(120, a="own"), runners(140, "8:1")), False),
+        # too close to each other, of another main process, without a view
+        ((listing(5), runners(100, "8:1"), runners(120, "8:1")), False),
+        ((listing(5), runners(100, "8:1"), runners(140, "8:1", main="9:9")), False),
+        ((runners(100, "8:1"), runners(140, "8:1")), False),
+    ],
+)
+def test_runners_of_no_instance(records: tuple[AnyRecord, ...], kept: bool) -> None:  # noqa: FBT001
+    assert bool(watch(*NAMED, *records).kept) is kept
+
+
 def test_the_share_of_a_core_is_told_from_the_first_to_the_last_look_at_an_idle_target() -> None:
-    assert watch(idle(10, 2), idle(12, 9), idle(20, 7)).idle_shares() == {"n": 0.5}
-    assert watch(idle(10, 2), idle(20, 7), idle(30, 99, when="before fault 1")).idle_shares() == {"n": 0.5}
-    assert watch(idle(10, 0), idle(20, 0)).idle_shares() == {"n": 0.0}
+    assert watch(idle(10, 2), idle(12, 9), idle(20, 7)).idle_shares() == {"n, main process 7:1": 0.5}
+    assert watch(idle(10, 2), idle(20, 7), idle(30, 99, when="before fault 1")).idle_shares() == {
+        "n, main process 7:1": 0.5
+    }
+    assert watch(idle(10, 0), idle(20, 0)).idle_shares() == {"n, main process 7:1": 0.0}
     assert watch(idle(10, 2)).idle_shares() == {}
     assert watch(idle(10, 2), idle(20, 7, main="9:9")).idle_shares() == {}
     assert watch(idle(10, 2), idle(20, None)).idle_shares() == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rig.analysis.analyse import analyse
+from rig.analysis.decision import Recovery
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.settings import settings_of
 from rig.journal.records import FaultKind
@@ -455,7 +456,7 @@ def test_several_nodes_restarted_by_the_rig_are_one_intervention() -> None:
     found = tape.recovery()
     assert (found.until_t, found.at_least_s) == (345, 245)
     assert found.unwedge_cost_s == pytest.approx(365.2 - 345)
-    assert {lost.id: lost.fault for lost in tape.analyse().requests.listed} == {late: 0}
+    assert {lost.id: (lost.fault, lost.unwedging) for lost in tape.analyse().requests.listed} == {late: (None, 0)}
 
 
 def test_an_instance_that_was_replaced_after_the_recovery_survived_the_fault() -> None:
@@ -693,3 +694,32 @@ def test_memory_of_the_tracker_does_not_grow_with_the_run() -> None:
     tape.steady(0, 9000, step_s=1.0)
     tracker = tape.tracker(9000)
     assert sum(len(part) for part in tracker._parts) < 2100  # pyright: ignore[reportPrivateUsage]  # what is bounded is inside
+
+
+def frozen(*, gap_s: float = 1.0, hold_s: float = 42.0) -> Recovery:
+    """A freeze in which all that was asked waits, and is served after it. Before it, one answer every `gap_s`."""
+    tape = Tape()
+    tape.instances(1, {"i": (A, "id-a")})
+    for number in range(40):
+        tape.ok(100 - (number + 1) * gap_s, 100 - number * gap_s - 0.1, entry="node-2")
+    tape.fault(0, "freeze", 100, 100 + hold_s, hit=("node-3",))
+    for start_t in (99.95, 100.5, 101):
+        tape.ok(start_t, 100 + hold_s + 0.5, entry="node-2")
+    tape.steady(101 + hold_s, 300, entry="node-2")
+    tape.end(300)
+    return tape.recovery()
+
+
+def test_a_model_that_kept_everybody_waiting_was_affected_although_nothing_failed() -> None:
+    found = frozen()
+    assert (found.recovery_class, found.failures) == ("survived", 0)
+    assert found.outage_s == pytest.approx(42.5)
+    assert found.time_to_serve_s == pytest.approx(1.2)
+    assert found.silence_s == pytest.approx(42.5)
+
+
+def test_a_wait_that_is_short_or_as_long_as_in_calm_weather_is_none() -> None:
+    assert frozen(hold_s=14).recovery_class == "unaffected"
+    assert frozen(hold_s=15).recovery_class == "survived"
+    assert frozen(gap_s=15).recovery_class == "unaffected"  # 42.5 s are not three times as long
+    assert frozen(gap_s=13).recovery_class == "survived"

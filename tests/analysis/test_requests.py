@@ -200,7 +200,7 @@ def test_each_is_judged_as_if_it_were_the_only_one(seed: int) -> None:
     tracker.finish()
     context, counter = tracker.context, RequestCounter("load", tracker.context, heard)
     counter.ended(tape.attempts())
-    counter.settle(math.inf, tracker.recoveries, None)
+    counter.settle(math.inf, tracker.recoveries, tracker.rescues, None)
     for batch in heard.batches:
         for at in range(len(batch.attempts)):
             alone = batch.attempts.part(slice(at, at + 1))
@@ -219,6 +219,11 @@ def test_each_is_judged_as_if_it_were_the_only_one(seed: int) -> None:
             }
             judged, met = batch.judged(at), {number for number, which in batch.met.items() if which[at]}
             assert (judged.own, judged.exposed, met) == (own, bool(in_flight | outages), in_flight | outages)
+            cut = any(
+                alone.of_model(one.model)[0] and (start <= one.from_t <= end or one.from_t <= start <= one.restored_t)
+                for one in tracker.rescues
+            )
+            assert bool(counter.unwedged(alone)[0]) is cut
 
 
 @pytest.mark.parametrize("seed", range(40))

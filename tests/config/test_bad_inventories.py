@@ -31,7 +31,12 @@ ROWS = [
     row(
         "behaviour unknown",
         "name: e\nembedded:\n  behaviour: exo\n",
-        ":3: embedded.behaviour: expected sound or exo-0.3.70",
+        ":3: embedded.behaviour: expected sound, upstream or exo-0.3.70",
+    ),
+    row(
+        "a defect of another keeper",
+        "name: e\nembedded:\n  behaviour: upstream\n  defects: [ghost-node, no-backoff]\n",
+        ":2: embedded: expected no no-backoff with the behaviour upstream",
     ),
     row("pace below 1", "name: e\nembedded:\n  pace: 0.5\n", ":3: embedded.pace: expected at least 1, not 0.5"),
     row(

@@ -61,6 +61,7 @@ def test_pace_1_changes_nothing() -> None:
 def test_no_duration_of_the_models_is_forgotten() -> None:
     """A field whose default is divided differs at pace 2; those that are no duration are named here."""
     plain = {"name", "seed", "blast_radius", "abort_after_unrecovered", "shuffle", "requires"}
+    plain.add("calm_errors")
     divided = paced_plan(PLAN, Pace(2))
     assert {name for name in Plan.model_fields if getattr(divided, name) == getattr(PLAN, name)} == plain
     plain = {"name", "models", "clients", "prompt_tokens", "output_tokens", "pairs", "streamed_share", "entry"}

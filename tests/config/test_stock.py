@@ -42,7 +42,12 @@ def test_the_stock_files_fit_each_other() -> None:
 
 
 def test_what_is_shipped() -> None:
-    assert set(stock.names("inventories")) >= {"embedded", "embedded-exo-0.3.70", "two-mac-studios"}
+    assert set(stock.names("inventories")) >= {
+        "embedded",
+        "embedded-exo-0.3.70",
+        "embedded-upstream",
+        "two-mac-studios",
+    }
     assert set(stock.names("workloads")) >= {"chat", "studio-chat"}
     assert set(stock.names("faults")) >= {"keeper", "quick"}
     chat = load_workload("chat")

@@ -2,7 +2,8 @@
 
 Each defect that the embedded cluster can be given is played under virtual time, with parameters drawn anew: a soak
 whose faults bring it out, or a scripted scenario. A check that is meant for it must fail, and without the event log
-must not pass. Sound runs must raise nothing, and runs of exo 0.3.70 with a correct keeper no check of the keeper.
+must not pass. Sound runs must raise nothing, runs of exo 0.3.70 with a correct keeper no check of the keeper, and runs
+with exo's own keeper nothing but what that breaks, and only where it does.
 
 Prints a line a run and the table. Ends with status 1 when a defect was missed, when a sound run raised anything, or
 when there was not time for all. A signal ends it with all that it started, and without a table.
@@ -30,7 +31,14 @@ _LOOK_S: Final = 0.2  # for a signal
 
 
 def jobs_of(
-    names: Sequence[str], *, sound: int, flawed: int, seed: int, folder: Path | None, real: bool = False
+    names: Sequence[str],
+    *,
+    sound: int,
+    flawed: int,
+    seed: int,
+    folder: Path | None,
+    real: bool = False,
+    upstream: int = 0,
 ) -> list[Job]:
     """Defects first, each with a seed of its own; then so many sound and flawed soaks, always simulated."""
     rng = random.Random(seed)
@@ -38,6 +46,7 @@ def jobs_of(
     found = [Job("defect", name, rng.getrandbits(24), folder, real) for name in chosen]
     found += [Job("sound", "soak", rng.getrandbits(24), folder) for _ in range(sound)]
     found += [Job("flawed", "soak", rng.getrandbits(24), folder) for _ in range(flawed)]
+    found += [Job("upstream", "soak", rng.getrandbits(24), folder) for _ in range(upstream)]
     return found
 
 
@@ -70,6 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--sound", type=int, help="how many sound runs (default: 20 with all defects, else none)")
     parser.add_argument("--flawed", type=int, help="how many of exo 0.3.70 with a correct keeper (the same)")
+    parser.add_argument("--upstream", type=int, help="how many with exo's own keeper (the same)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=40.0)
     parser.add_argument("--keep", type=Path, help="a folder to keep the runs in")
@@ -80,11 +90,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = [name for name in names if name not in DEFECTS]
     if unknown:
         parser.error(f"no such defect: {', '.join(unknown)} (there are: {', '.join(DEFECTS)})")
-    sound, flawed = (given if given is not None else (0 if names else 20) for given in (chosen.sound, chosen.flawed))
+    asked = (chosen.sound, chosen.flawed, chosen.upstream)
+    sound, flawed, upstream = (given if given is not None else (0 if names else 20) for given in asked)
     print(f"seed {chosen.seed}", flush=True)
     if chosen.real:
-        sound = flawed = 0
-    jobs = jobs_of(names, sound=sound, flawed=flawed, seed=chosen.seed, folder=chosen.keep, real=chosen.real)
+        sound = flawed = upstream = 0
+    jobs = jobs_of(
+        names,
+        sound=sound,
+        flawed=flawed,
+        upstream=upstream,
+        seed=chosen.seed,
+        folder=chosen.keep,
+        real=chosen.real,
+    )
     rows: list[Row] = []
     with Ending() as ending:
         for row in rows_of(jobs, 1 if chosen.real else chosen.jobs, time.monotonic() + chosen.minutes * 60, ending):

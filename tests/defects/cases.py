@@ -13,8 +13,8 @@ Shape: TypeAlias = Literal["general", "scarce"]
 """`general`: two models, of which one on two nodes. `scarce`: one needs all nodes, which are away for long."""
 
 KEEPER: Final = frozenset({
-    "one-instance-per-model", "deployments-outlive-master", *(name for name, _, _ in PROMISES),
-    "duplicates-refused", "unknown-is-404", "placed-by-hand-appears",
+    "one-instance-per-model", "deployments-outlive-master", "status-true", *(name for name, _, _ in PROMISES),
+    "deleted-once", "duplicates-refused", "unknown-is-404", "placed-by-hand-appears",
 })  # fmt: skip
 """Checks that speak of the keeper alone."""
 
@@ -55,7 +55,7 @@ CASES: Final[Mapping[DefectName, Case]] = {
     "stale-reason": Case(("reason-once",), scenarios=("cannot-place",)),
     "reason-rewritten": Case(("reason-once",), scenarios=("cannot-place",)),
     "no-retry-on-change": Case(("retried-on-change",), scenarios=("cannot-place",) * 4),
-    "no-timed-retry": Case(("retried-by-time", "as-expected"), scenarios=("memory-freed",)),
+    "no-timed-retry": Case(("retried-by-time",), scenarios=("memory-freed",)),
     "late-timed-retry": Case(("retried-by-time",), scenarios=("memory-freed",)),
     "delete-leaves-instance": Case(("delete-takes-own",), scenarios=("delete-deployment",)),
     "delete-kills-hand-placed": Case(("delete-leaves-others",), scenarios=("delete-leaves-others",)),
@@ -64,6 +64,15 @@ CASES: Final[Mapping[DefectName, Case]] = {
     "unknown-delete-200": Case(("unknown-is-404",), scenarios=("duplicates-and-unknown",)),
     "in-flight-not-waited": Case(("one-in-flight", "one-placement"), CRASHES, 2),
     "hand-placed-not-adopted": Case(("one-placement",), scenarios=("placed-by-hand",)),
+    "stale-retry": Case(("replaced-at-once",), scenarios=("refused-then-lost",)),
+    "long-grace": Case(("grace-ends",), scenarios=("after-the-grace",)),
+    "burst-after-grace": Case(("rate-after-grace",), scenarios=("after-the-grace",) * 3),
+    "in-flight-for-ever": Case(("made-again",), scenarios=("status-as-shown",)),
+    "crash-ends-keeper": Case(("others-kept",), scenarios=("crashing-placement",)),
+    "remembers-models": Case(("starts-afresh",), scenarios=("deployed-again",)),
+    "moves-instances": Case(("only-creates",), scenarios=("left-alone",)),
+    "deletes-by-model": Case(("deleted-once",), scenarios=("deleted-twice",)),
+    "wrong-status": Case(("status-true",), scenarios=("status-as-shown",)),
     "forgets-deployments": Case(("deployments-outlive-master",), ("master-crash",), 2),
     "two-masters": Case(("one-master", "views-agree"), ("partition", "freeze"), 6),
     "exo-dies-elsewhere": Case(("nobody-else-died",), ("runner-kill",), 2),
@@ -83,6 +92,8 @@ CASES: Final[Mapping[DefectName, Case]] = {
     "stale-replay": Case(("catches-up",), ("node-crash",), 6),
     "endless-election": Case(("no-endless-election",), ("freeze",), 2),
     "idle-spin": Case(("idle-is-idle",), ("freeze",), 1),
+    "runner-spin": Case(("idle-is-idle",), ("freeze",), 1),
+    "runner-kept": Case(("nothing-left-behind",), ("node-crash",), 4),
     "orphaned-runners": Case(("nothing-left-behind",), ("runner-kill",), 2),
     "never-appears": Case(("placed-by-hand-appears",), scenarios=("placed-by-hand",)),
 }

@@ -38,7 +38,11 @@ def matrix(rows: Sequence[Row]) -> list[str]:
 def summary(rows: Sequence[Row]) -> list[str]:
     defects = [row for row in rows if row.job.kind == "defect"]
     lines = [f"{sum(row.ok for row in defects)} of {len(defects)} defects found"] if defects else []
-    for kind, what in (("sound", "sound runs"), ("flawed", "runs of exo 0.3.70 with a correct keeper")):
+    for kind, what in (
+        ("sound", "sound runs"),
+        ("flawed", "runs of exo 0.3.70 with a correct keeper"),
+        ("upstream", "runs with exo's own keeper"),
+    ):
         those = [row for row in rows if row.job.kind == kind]
         if those:
             raised = sum(not row.ok for row in those)

@@ -293,7 +293,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.fixture(scope="module")
 def flawed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Three nodes that behave as exo 0.3.70, shared: a test leaves them whole."""
-    with _running(tmp_path_factory.mktemp("flawed"), Embedded(pace=20, behaviour="exo-0.3.70")) as running:
+    with _running(
+        tmp_path_factory.mktemp("flawed"), Embedded(pace=20, behaviour="exo-0.3.70", habits=False)
+    ) as running:
         yield running
 
 
@@ -303,7 +305,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     contexts: list[Any] = []
 
     async def begin(*, inert: frozenset[str] = frozenset(), **spec: Any) -> Running:
-        wanted = Embedded.model_validate({"pace": 20.0, "nodes": 1, **spec})
+        wanted = Embedded.model_validate({"pace": 20.0, "nodes": 1, "habits": False, **spec})
         context = _running(tmp_path / f"own-{len(contexts)}", wanted, inert)
         running = await asyncio.to_thread(context.__enter__)
         contexts.append(context)

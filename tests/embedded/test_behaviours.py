@@ -109,3 +109,23 @@ async def test_flawed_a_deleted_instance_ends_streams_without_a_word(flawed: Any
     assert plain.ended_cleanly
     assert b'"content":"' in plain.body
     assert b"finish_reason" not in plain.body
+
+
+async def test_looking_at_a_flawed_node_costs_what_it_costs_exo(start: Any) -> None:
+    """Timers never fire early, so these hold on a machine however busy. The durations are those of exo, by the pace."""
+    cluster = await start(nodes=1, behaviour="exo-0.3.70", pace=5.0)
+    loop = asyncio.get_running_loop()
+
+    async def took(method: str, path: str, body: object = None) -> float:
+        began = loop.time()
+        status, _ = await cluster.request(method, "node-1", path, body, timeout_s=60.0)
+        assert status == 200
+        return loop.time() - began
+
+    assert await took("POST", "/deployments", {"model_id": A, "min_nodes": 1}) >= 12.0 / 5.0
+    began = loop.time()
+    await asyncio.gather(*(took("GET", "/state/instances") for _ in range(8)))
+    assert loop.time() - began >= 8 * 0.09 / 5.0  # one after the other
+    assert await took("GET", "/state") >= 0.5 / 5.0
+    count = (await cluster.get("node-1", "/state/lastEventAppliedIdx"))[1]
+    assert await took("GET", "/events") >= count * 0.0005 / 5.0

@@ -133,8 +133,8 @@ def test_a_ruleset_is_refused_as_a_whole(old: str, new: str, tmp_path: Path) -> 
 def test_pf_enforces_nothing_until_it_is_enabled(read_file: ReadFile) -> None:
     packet_filter = PacketFilter("eth0", enabled=False)
     pf = Pf(packet_filter)
-    load = ["-q", "-a", "com.apple/rig", "-f", "pf"]
-    pf.run(["-q", "-a", "com.apple/rig", "-n", "-f", "pf"], read_file)
+    load = ["-q", "-a", "com.apple/rig_f1", "-f", "pf"]
+    pf.run(["-q", "-a", "com.apple/rig_f1", "-n", "-f", "pf"], read_file)
     assert packet_filter.rules() == []
     pf.run(load, read_file)
     assert packet_filter.passes("in", FROM_PEER)
@@ -146,9 +146,9 @@ def test_pf_enforces_nothing_until_it_is_enabled(read_file: ReadFile) -> None:
     assert not packet_filter.passes("out", FROM_PEER.reversed())
     assert packet_filter.passes("in", FROM_OTHER)
     assert packet_filter.passes("in", FROM_CONTROLLER)
-    verbose = pf.run(["-q", "-a", "com.apple/rig", "-s", "rules", "-v"], read_file)
+    verbose = pf.run(["-q", "-a", "com.apple/rig_f1", "-s", "rules", "-v"], read_file)
     assert verbose.count("Packets: 1 ") == 4  # three drops, and the controller's pass
-    pf.run(["-q", "-a", "com.apple/rig", "-F", "all"], read_file)
+    pf.run(["-q", "-a", "com.apple/rig_f1", "-F", "all"], read_file)
     assert packet_filter.passes("in", FROM_PEER)
     pf.run(["-X", token], read_file)
     assert "Disabled" in pf.run(["-s", "info"], read_file)
@@ -163,7 +163,7 @@ def test_pf_enforces_nothing_until_it_is_enabled(read_file: ReadFile) -> None:
         ["-f", "/etc/pf.conf"],
         ["-F", "all"],
         ["-q", "-a", "com.apple/other", "-F", "all"],
-        ["-q", "-a", "com.apple/rig", "-s"],
+        ["-q", "-a", "com.apple/rig_f1", "-s"],
     ],
 )
 def test_pf_refuses_what_it_does_not_emulate(arguments: list[str], read_file: ReadFile) -> None:
@@ -178,5 +178,5 @@ def test_pf_refuses_rules_it_does_not_emulate(line: str, tmp_path: Path) -> None
     (tmp_path / "pf").write_text(f"{line}\n")
     packet_filter = PacketFilter("eth0")
     with pytest.raises(CommandError, match="1"):
-        Pf(packet_filter).run(["-q", "-a", "com.apple/rig", "-f", "pf"], ReadFile(str(tmp_path)))
+        Pf(packet_filter).run(["-q", "-a", "com.apple/rig_f1", "-f", "pf"], ReadFile(str(tmp_path)))
     assert packet_filter.rules() == []

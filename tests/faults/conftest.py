@@ -14,17 +14,18 @@ SHELLS = {"dash": ["dash"], "bash": ["bash", "--posix"]}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests in network namespaces need root: left out loudly elsewhere, and an error in CI."""
+    """Tests with network namespaces or disks need root: left out loudly elsewhere, and an error in CI."""
     if os.geteuid() == 0:
         return
     here = Path(__file__).parent
-    needing = [item for item in items if item.path.parent == here and "network" in getattr(item, "fixturenames", ())]
+    rooted = {"network", "disk", "image"}
+    needing = [item for item in items if item.path.parent == here and rooted & set(getattr(item, "fixturenames", ()))]
     if not needing:
         return
     if os.environ.get("CI") == "true":
-        raise pytest.UsageError(f"{len(needing)} tests need network namespaces: CI must run them as root")
+        raise pytest.UsageError(f"{len(needing)} tests need network namespaces or mounts: CI must run them as root")
     config.issue_config_time_warning(
-        UserWarning(f"{len(needing)} tests of partitions are left out: they need root (network namespaces)"), 2
+        UserWarning(f"{len(needing)} tests are left out: they need root (network namespaces, mounts)"), 2
     )
     config.hook.pytest_deselected(items=needing)
     items[:] = [item for item in items if item not in needing]

@@ -170,7 +170,11 @@ class Node:
             common |= {"home": str(self.home), "match": MATCH}
         if name not in ("heal.sh", "inspect.sh"):
             common |= {"id": "f1", "run": "r1", "owner": "someone@somewhere"}
-        arguments = [f"{key}={value}" for key, value in (common | values).items()]
+        return self.plain(name, **(common | values))
+
+    def plain(self, name: str, **values: str) -> Script:
+        """With these values and no others."""
+        arguments = [f"{key}={value}" for key, value in values.items()]
         script = Script([*self.prefix, *self.shell, str(FAULTS / name), *arguments], self.env)
         self.started.append(script)
         return script

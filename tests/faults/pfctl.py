@@ -18,8 +18,7 @@ NFT = "/usr/sbin/nft"
 STATE = Path(os.environ["PFCTL_STATE"])
 ADDRESS = r"([0-9A-Fa-f.:]+)"
 PORT = r"(\d+)"
-TABLE = re.compile(r"table <peers> persist \{((?: [0-9A-Fa-f.:]+)+) \}")
-# rule → nft expressions (chain, match, verdict); {4} and {6} are the sets of peers
+# rule → nft expressions (chain, match, verdict)
 RULES: list[tuple[str, list[tuple[str, str, str]]]] = [
     (r"pass quick on lo0 all no state", [("input", 'iifname "lo"', "accept"), ("output", 'oifname "lo"', "accept")]),
     (
@@ -30,31 +29,23 @@ RULES: list[tuple[str, list[tuple[str, str, str]]]] = [
         rf"pass out quick proto tcp from any port {PORT} to {ADDRESS} flags any no state",
         [("output", "ip daddr \\2 tcp sport \\1", "accept")],
     ),
-    (r"block drop quick inet from <peers> to any", [("input", "ip saddr {4}", "drop")]),
-    (r"block drop quick inet6 from <peers> to any", [("input", "ip6 saddr {6}", "drop")]),
-    (r"block drop quick inet from any to <peers>", [("output", "ip daddr {4}", "drop")]),
-    (r"block drop quick inet6 from any to <peers>", [("output", "ip6 daddr {6}", "drop")]),
+    (rf"block drop quick inet from {ADDRESS} to any", [("input", "ip saddr \\1", "drop")]),
+    (rf"block drop quick inet6 from {ADDRESS} to any", [("input", "ip6 saddr \\1", "drop")]),
+    (rf"block drop quick inet from any to {ADDRESS}", [("output", "ip daddr \\1", "drop")]),
+    (rf"block drop quick inet6 from any to {ADDRESS}", [("output", "ip6 daddr \\1", "drop")]),
 ]
 
 
 def parse(text: str) -> tuple[str, list[tuple[int, str, str, str]]]:
     """→ (rules as pfctl prints them, nft expressions with the number of their rule)."""
-    peers: list[str] = []
     shown: list[str] = []
     filters: list[tuple[int, str, str, str]] = []
     for line in text.splitlines():
-        if table := TABLE.fullmatch(line):
-            peers = table[1].split()
-            continue
         for pattern, expressions in RULES:
             if found := re.fullmatch(pattern, line):
-                four = "{ " + ", ".join(p for p in peers if ":" not in p) + " }"
-                six = "{ " + ", ".join(p for p in peers if ":" in p) + " }"
                 for chain, match, verdict in expressions:
                     match_text = found.expand(match) if found.groups() else match
-                    match_text = match_text.replace("{4}", four).replace("{6}", six)
-                    if "{  }" not in match_text:
-                        filters.append((len(shown), chain, match_text, verdict))
+                    filters.append((len(shown), chain, match_text, verdict))
                 shown.append(line)
                 break
         else:
@@ -109,12 +100,17 @@ def main() -> None:
     arguments = sys.argv[1:]
     state["calls"].append(" ".join(arguments))
     match arguments:
-        case ["-q", "-a", "com.apple/rig", *rest]:
+        case ["-q", "-a", "com.apple", "-s", "Anchors"]:
+            print("  com.apple/200.AirDrop" + (f"\n  com.apple/{state['anchor']}" if state["rules"] else ""))
+        case ["-q", "-a", anchored, *rest] if anchored == f"com.apple/{state['anchor']}" or not state["rules"]:
+            state["anchor"] = anchored.removeprefix("com.apple/")
             anchor(rest, state)
         case ["-s", "rules"]:
             print('scrub-anchor "com.apple/*" all fragment reassemble\n' + state["main"])
         case ["-s", "info"]:
             print(f"Status: {'Enabled' if state['tokens'] else 'Disabled'} for 0 days 00:00:01")
+        case ["-s", "References"]:
+            print("TOKENS:", *state["tokens"], sep="\n")
         case ["-E"]:
             state["tokens"].append(9_000_000_000 + len(state["calls"]))
             print(f"No ALTQ support in kernel\npf enabled\nToken : {state['tokens'][-1]}", file=sys.stderr)

@@ -42,7 +42,8 @@ def mac(node: Node) -> Node:
         (shims / name).chmod(0o755)
     node.env["PATH"] = f"{shims}:{node.env['PATH']}"
     node.env["PFCTL_STATE"] = str(node.folder / "pf.json")
-    pf(node, {"tokens": [], "rules": "", "text": "", "calls": [], "main": 'anchor "com.apple/*" all'})
+    stock = 'anchor "com.apple/*" all'
+    pf(node, {"tokens": [], "anchor": "rig_f1", "rules": "", "text": "", "calls": [], "main": stock})
     return node
 
 
@@ -146,7 +147,7 @@ def test_partition(mac: Node, network: Network) -> None:
     struck = script.wait_for("struck")
     assert (ssh.ask(), four.ask()) == ("echo", "silent")
     assert not network.reaches(f"{PEER6}%vnode", ZENOH_PORT)
-    assert struck.fields["anchor"] == "com.apple/rig"
+    assert struck.fields["anchor"] == "com.apple/rig_f1"
     assert struck.fields["cut"] == "ipv4 ipv6"
     assert int(struck.fields["packets"]) > 0
     script.process.send_signal(signal.SIGTERM)
@@ -156,7 +157,7 @@ def test_partition(mac: Node, network: Network) -> None:
     assert healed.fields["token_returned"] == "1"
     assert network.reaches(PEER4, API_PORT)
     assert (pf(mac)["tokens"], pf(mac)["rules"]) == ([], "")
-    assert not list(mac.rig_dir.glob("partition.conf"))
+    assert not list(mac.rig_dir.glob(".made*"))
 
 
 def test_killed_partition_is_healed_and_returns_its_own_token(mac: Node, network: Network) -> None:
@@ -172,23 +173,23 @@ def test_killed_partition_is_healed_and_returns_its_own_token(mac: Node, network
     until(lambda: network.reaches(PEER4, API_PORT), "open again")
 
 
-def test_the_token_is_in_the_lease_before_the_rules_are_loaded(mac: Node, network: Network) -> None:
+def test_the_token_is_noted_before_the_rules_are_loaded(mac: Node, network: Network) -> None:
     """Loading fails, once pf was enabled: the token comes back all the same."""
     (mac.folder / "mac" / "pfctl").write_text(
-        f'#!/bin/sh\n[ "$4" != -f ] || {{ cp "{mac.rig_dir}/leases/f1" "{mac.folder}/seen"; exit 1; }}\n'
+        f'#!/bin/sh\n[ "$4" != -f ] || {{ cp "{mac.rig_dir}/.made.rig_f1" "{mac.folder}/seen"; exit 1; }}\n'
         f'exec {sys.executable} {Path(__file__).with_name("pfctl.py")} "$@"\n'
     )
     script = mac.script("partition.sh", hold="60", peers=network.peers)
     events = script.end()
     assert script.status == 10, events
     seen = (mac.folder / "seen").read_text()
-    assert "pf_token=9" in seen
+    assert "token=9" in seen
     assert pf(mac)["tokens"] == []
     assert mac.leases == []
 
 
 def test_rules_of_somebody_else_in_the_anchor_are_left_alone(mac: Node, network: Network) -> None:
-    pf(mac, pf(mac) | {"rules": "pass quick on lo0 all no state"})
+    pf(mac, pf(mac) | {"anchor": "rig_other", "rules": "pass quick on lo0 all no state"})
     script = mac.script("partition.sh", hold="1", peers=network.peers)
     events = script.end()
     assert script.status == 10

@@ -87,7 +87,7 @@ def test_reused_pid_is_not_signalled(node: Node, main: psutil.Process) -> None:
     until(lambda: state(bystander.pid) == "T", "stopped")
     lease = node.rig_dir / "leases" / "f1"
     pids = next(line for line in lease.read_text().splitlines() if line.startswith("pids="))[5:]
-    edit(lease, pids=f"{pids} {bystander.pid}:12345 1:1 0:0 -1:1 {os.getpid()}:1")
+    edit(lease, pids=f"{pids} {bystander.pid}:12345 1:1 0:0 {os.getpid()}:1")
     assert node.heal("f1").status == 0
     assert state(bystander.pid) == "T"
     assert all(state(pid) in "RS" for pid in node.tree())

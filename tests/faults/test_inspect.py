@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import psutil
@@ -36,7 +37,9 @@ def test_tree_main_first(node: Node, main: psutil.Process) -> None:
     assert all(row[3] in "RS" for row in rows)
     assert sum("--multiprocessing-fork" in row[4] for row in rows) == 3
     times = main.cpu_times()
-    assert float(facts["main_cpu"]) == pytest.approx(times.user + times.system, abs=0.5)
+    cpu = dict(value.split("|") for value in values(said, "cpu"))
+    assert list(cpu) == [row[0] for row in rows]
+    assert float(cpu[str(main.pid)]) == pytest.approx(times.user + times.system, abs=0.5)
     assert float(facts["mem_available"]) > 1e6
     assert float(facts["disk_free"]) > 1e6
     assert values(said, "orphan") == []
@@ -109,6 +112,25 @@ def test_the_last_master_line_counts(node: Node, text: str, claim: str, line: st
     assert facts["master_claim"] == claim
     assert facts["master_log"] == line.strip()
     assert facts["exo_log_bytes"] == str(len(text))
+
+
+def test_since_when_it_claims_and_which_id_is_its_own(node: Node) -> None:
+    """Claims in a row are one; the log is the process's own from its start."""
+    (node.home / "exo_log").mkdir()
+    log = node.home / "exo_log" / "exo.log"
+    again = PROMOTED.replace("promoting", "maintaining").replace("10:00", "10:07")
+    log.write_text(
+        "10:00 | Starting node 12D3Koo-self\n" + PROMOTED + OTHER + PROMOTED.replace("10:00", "10:05") + again
+    )
+    facts = dict(node.inspect(what="master"))
+    assert (facts["master_since"], facts["node_id"]) == (PROMOTED.replace("10:00", "10:05").strip(), "12D3Koo-self")
+    assert facts["master_log"] == again.strip()
+    before = datetime.now().astimezone().replace(microsecond=0, tzinfo=None)
+    said = datetime.fromisoformat(dict(node.inspect(what="master"))["log_now"])
+    assert before <= said <= datetime.now().astimezone().replace(tzinfo=None)
+    with log.open("a") as file:
+        file.write(OTHER)
+    assert dict(node.inspect(what="master"))["master_since"] == ""
 
 
 def test_master_by_its_open_file(node: Node) -> None:

@@ -10,9 +10,9 @@ import pytest
 from tests.faults.network import API_PORT, NODE4, PEER4, PEER6, SSH_PORT, ZENOH_PORT, Network
 from tests.faults.node import Node, until
 
-NFT = shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin:/bin")
+NFT = shutil.which("nft")
 HIDE = f'mount --bind /dev/null {NFT} && exec "$@"'
-pytestmark = pytest.mark.skipif(shutil.which("iptables", path="/usr/sbin:/sbin") is None, reason="iptables is missing")
+pytestmark = pytest.mark.skipif(shutil.which("iptables") is None, reason="install iptables (on Debian: iptables)")
 
 
 @pytest.fixture
@@ -73,6 +73,21 @@ def test_a_killed_script_is_healed_from_its_lease_also_when_nft_is_there_by_then
     assert heal.status == 0, heal.said
     assert listed(network) == before
     assert bare.leases == []
+
+
+@pytest.mark.parametrize(
+    "harm", ["iptables -D INPUT -j rig-f1", "ip6tables -D OUTPUT -j rig-f1", "iptables -F rig-f1", "iptables -Z rig-f1"]
+)
+def test_a_cut_that_does_not_last_is_ineffective_and_healed(bare: Node, network: Network, harm: str) -> None:
+    before = listed(network)
+    script = bare.script("partition.sh", hold="3", peers=network.peers)
+    script.wait_for("holding")
+    network.command(*harm.split())
+    events = script.end()
+    assert script.status == 11, events
+    assert "the cut did not last" in next(event for event in events if event.name == "ineffective").fields["reason"]
+    assert [event.name for event in events][-3:] == ["healing", "healed", "dropped"]
+    assert listed(network) == before
 
 
 def test_foreign_chains_survive_and_are_not_taken_for_ours(bare: Node, network: Network) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 
@@ -160,7 +161,10 @@ def test_rule_removed_during_the_hold_is_ineffective(node: Node, network: Networ
     network.nft("delete", "table", "inet", "rig_f1")
     events = script.end()
     assert script.status == 11
-    assert "removed during the hold" in next(e for e in events if e.name == "ineffective").fields["reason"]
+    assert (
+        "did not last: table inet rig_f1 is not there"
+        in next(e for e in events if e.name == "ineffective").fields["reason"]
+    )
     assert node.leases == []
 
 
@@ -212,6 +216,62 @@ def test_rule_that_cannot_be_removed_is_unhealed_and_keeps_the_lease(node: Node,
     assert node.heal("all").status == 0
     assert rig_tables(network) == []
     assert node.leases == []
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "flush table inet rig_f1",
+        "flush chain inet rig_f1 input",
+        "add table inet rig_f1 { flags dormant; }",
+        "load anew",
+        "flush ruleset",
+    ],
+)
+def test_a_cut_that_does_not_last_is_ineffective_and_healed(node: Node, network: Network, harm: str) -> None:
+    """Also where the table is there to the end: what counts is what it does."""
+    script = cut(node, network, hold="3")
+    script.wait_for("holding")
+    if harm == "load anew":
+        loaded_anew(network)
+    else:
+        network.nft(harm)
+    events = script.end()
+    assert script.status == 11, events
+    assert "the cut did not last" in next(event for event in events if event.name == "ineffective").fields["reason"]
+    assert [event.name for event in events][-3:] == ["healing", "healed", "dropped"]
+    assert rig_tables(network) == []
+    assert not list(node.rig_dir.glob(".made*"))
+
+
+def loaded_anew(network: Network) -> None:
+    """The same rules, but a moment without them: only the counters tell."""
+    rules = re.sub(r"packets \d+ bytes \d+", "", network.nft("list", "table", "inet", "rig_f1"))
+    network.nft(f"delete table inet rig_f1; {rules}")
+
+
+def test_a_cut_around_which_packets_pass_again_is_ineffective(node: Node, network: Network) -> None:
+    """The rules are whole; the way to the peer is another."""
+    script = cut(node, network, hold="4", direction="out")
+    script.wait_for("holding")
+    network.command("ip", "addr", "add", PEER4, "dev", "lo")
+    network.serve(network.node_ns, f"4:{API_PORT}")
+    events = script.end()
+    assert script.status == 11, events
+    assert f"{PEER4},{API_PORT} answers" in next(e for e in events if e.name == "ineffective").fields["reason"]
+
+
+def test_two_faults_at_once_are_undone_apart(node: Node, network: Network) -> None:
+    script = cut(node, network, hold="60", peers=PEER4)
+    script.wait_for("holding")
+    second = cut(node, network, id="f2", hold="0.1", peers=f"{PEER6}%vnode", also="1")
+    second.end()
+    assert second.status == 0, second.said
+    assert rig_tables(network) == ["table inet rig_f1"]
+    assert not network.reaches(PEER4, API_PORT)
+    script.process.send_signal(signal.SIGTERM)
+    assert [event.name for event in script.end()][-2:] == ["healed", "dropped"]
+    assert script.status == 0
 
 
 def test_other_side_cut_as_well_is_healed_but_not_reopened(node: Node, network: Network) -> None:

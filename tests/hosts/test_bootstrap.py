@@ -38,7 +38,7 @@ def test_install_and_remove_leave_the_node_identical(hosts: Hosts) -> None:
     until_as_before(hosts, NODE, before)
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not there to judge its units")
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="install systemd, which judges its units")
 def test_systemd_takes_the_units(guarded: Hosts, tmp_path: Path) -> None:
     """Word for word, but for the path of the script, which is on the node alone."""
     for name in ("rig-guard.service", "rig-guard.timer"):

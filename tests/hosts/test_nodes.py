@@ -140,3 +140,15 @@ def test_parse_of_a_listing() -> None:
         "inet a in: counter accept",
     ]
     assert dropped(rules) == {"inet a": 7}
+
+
+def test_a_path_without_the_folders_of_system_tools_will_do(bare_hosts: Hosts) -> None:
+    """What looks after the node flushes its packet filter, with the tools of this machine, before it boots again."""
+    boot = bare_hosts.ssh("node-1", "cat /proc/sys/kernel/random/boot_id").out
+    bare_hosts.ssh("node-1", "reboot")
+
+    def rebooted() -> bool:
+        again = bare_hosts.ssh("node-1", "cat /proc/sys/kernel/random/boot_id")
+        return again.status == 0 and again.out != boot
+
+    until(rebooted, "the node is back after its reboot")

@@ -71,7 +71,7 @@ class Rig:
         async def instances() -> Sequence[InstanceView]:
             return self.instances
 
-        return AimContext(nodes=nodes, instances=instances)
+        return AimContext(nodes=nodes, instances=instances, emulated=False)
 
     def fault(
         self,

@@ -8,11 +8,28 @@ from rig.faults.plan.registry import KINDS
 from rig.injection.aim import CannotAim, InstanceView, choose_master, choose_runner
 from rig.injection.schedule import Planned
 from rig.nodes.inspect import Inspection, Process
+from rig.nodes.master import Ruling
 
 
-def node(name: str, *, claim: bool | None, files: bool, log: str = "", alive: bool = True) -> Inspection:
-    main = Process(1, 0, "s", "S", "exo") if alive else None
-    return Inspection(node=name, clock=1.0, main=main, master_claim=claim, master_files=files, master_log=log)
+def node(
+    name: str,
+    *,
+    claim: bool | None,
+    files: bool,
+    for_s: float | None = None,
+    elected: str = "",
+    alive: bool = True,
+) -> Inspection:
+    return Inspection(
+        node=name,
+        clock=1.0,
+        main=Process(1, 0, "s", "S", "exo") if alive else None,
+        master_claim=claim,
+        master_files=files,
+        master_claimed_s=for_s,
+        elected_id=elected,
+        node_id=f"id-{name}",
+    )
 
 
 def planned(index: int = 0, nodes: tuple[str, ...] = ("a", "b", "c")) -> Planned:
@@ -21,35 +38,41 @@ def planned(index: int = 0, nodes: tuple[str, ...] = ("a", "b", "c")) -> Planned
 
 def test_one_claim() -> None:
     seen = [node("a", claim=False, files=False), node("b", claim=True, files=True), node("c", claim=None, files=False)]
-    assert choose_master(seen) == ("b", ())
+    assert choose_master(seen) == Ruling("b")
 
 
-def test_files_decide_between_claims_and_it_is_said() -> None:
-    seen = [node("a", claim=True, files=False, log="2"), node("b", claim=True, files=True, log="1")]
-    assert choose_master(seen) == ("b", ("a, b claim to be master; aimed at b",))
+def test_a_node_that_has_just_started_claims_and_has_the_files_but_is_not_it() -> None:
+    seen = [
+        node("a", claim=True, files=True, for_s=600.0),
+        node("b", claim=True, files=True, for_s=1.0),
+        node("c", claim=False, files=False, elected="id-a"),
+    ]
+    assert choose_master(seen).master == "a"
+    assert choose_master(seen[:2]).master == "a"
+    assert "a (for 600 s), b (for 1 s) claim to be master" in choose_master(seen).reason
 
 
-def test_files_weigh_more_than_a_log_line() -> None:
-    chosen, odd = choose_master([node("a", claim=True, files=False), node("b", claim=False, files=True)])
-    assert chosen == "b"
-    assert "a claims to be master in its log, but b has" in odd[0]
+def test_a_lone_young_claim_is_nothing_while_a_node_cannot_be_asked() -> None:
+    seen = [node("b", claim=True, files=True, for_s=1.0)]
+    assert choose_master(seen, ["a", "c"]).master is None
+    assert choose_master(seen).master == "b"
 
 
-def test_two_masters_the_later_log_line_wins() -> None:
-    seen = [node("a", claim=True, files=True, log="01:00:02"), node("b", claim=True, files=True, log="01:00:01")]
-    chosen, odd = choose_master(seen)
-    assert chosen == "a"
-    assert len(odd) == 2
+def test_the_files_rule_out_a_claim_and_it_is_said() -> None:
+    seen = [node("a", claim=True, files=False), node("b", claim=True, files=True)]
+    assert choose_master(seen) == Ruling("b", "a claim it too, by log or by open files")
 
 
-def test_a_log_alone_is_enough_and_the_dead_do_not_count() -> None:
-    assert choose_master([node("a", claim=True, files=False)])[0] == "a"
-    assert choose_master([node("a", claim=True, files=True, alive=False), node("b", claim=True, files=False)])[0] == "b"
+def test_without_a_log_the_files_are_the_claim() -> None:
+    seen = [node("a", claim=None, files=True), node("b", claim=None, files=False)]
+    assert choose_master(seen) == Ruling("a")
 
 
-def test_no_master() -> None:
-    with pytest.raises(CannotAim, match="no node claims"):
-        choose_master([node("a", claim=False, files=False), node("b", claim=True, files=True, alive=False)])
+def test_the_dead_do_not_count() -> None:
+    assert choose_master([node("a", claim=True, files=False)]).master == "a"
+    dead = node("a", claim=True, files=True, alive=False)
+    assert choose_master([dead, node("b", claim=True, files=False)]).master == "b"
+    assert choose_master([dead, node("b", claim=False, files=False)]) == Ruling(None, "no node claims to be master")
 
 
 def test_runner_and_the_others_on_its_node() -> None:

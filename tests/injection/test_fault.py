@@ -6,12 +6,17 @@ import asyncio
 import contextlib
 import os
 import signal
+import threading
 
+import psutil
 import pytest
 
+from rig.errors import NodeNotReady
 from rig.injection.aim import InstanceView
 from rig.injection.lease import heal_all, leases
 from rig.journal.records import ClockOffset, NodeMemory
+from rig.nodes.command import carry_out
+from rig.nodes.lock import hold_locks
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import open_nodes
 from tests.injection.rigs import MODEL, Rig
@@ -42,6 +47,30 @@ async def test_freeze(rig: Rig) -> None:
     assert [record.when for record in rig.journal.records if isinstance(record, NodeMemory)] == ["after fault 3"]
 
 
+async def test_a_lock_that_was_taken_meanwhile(rig: Rig) -> None:
+    """As of a controller that slept: it still believes in its lock when it sends the script."""
+    tree = rig.tree()
+    async with open_nodes(rig.server.inventory(n1=rig.node())) as nodes:
+        await upload(nodes["n1"])
+        async with hold_locks(nodes, "a run"):
+            lock = rig.rig_dir / "lock"
+            new = lock.with_name("lock.new")
+            mine = next(line for line in lock.read_text().splitlines() if line.startswith("token="))
+            new.write_text(lock.read_text().replace(mine, "token=theirs").replace("run=a run", "run=theirs"))
+            new.rename(lock)
+            fault = rig.fault(nodes, "freeze", hold_s=0.3)
+            assert await fault.run(asyncio.Event()) == "skipped"
+            assert "locked by" in fault.reason
+            assert "for run theirs" in fault.reason
+            assert await leases(nodes) == []
+            with pytest.raises(NodeNotReady, match=r"`exo\.start` was not run: this node is locked by"):
+                await carry_out(nodes["n1"], "start", timeout_s=20.0)
+        lock.unlink()
+        async with hold_locks(nodes, "a run"):
+            assert await rig.fault(nodes, "freeze", hold_s=0.3).run(asyncio.Event()) == "healed"
+    assert not {"stopped", "gone"} & set(states(tree))
+
+
 async def test_crash_and_restart(rig: Rig) -> None:
     tree = rig.tree()
     async with open_nodes(rig.server.inventory(n1=rig.node())) as nodes:
@@ -52,6 +81,37 @@ async def test_crash_and_restart(rig: Rig) -> None:
     healed = rig.journal.faults()[-1]
     assert healed.evidence["n1"]["healed"]["new_main"].startswith(f"{new.pid}:")
     assert healed.evidence["controller"][0]["says"] == "agrees"
+
+
+async def test_commands_are_in_no_arguments(rig: Rig) -> None:
+    """Every user of a machine can list the arguments of its processes; a start command may hold a token."""
+    secrets = {f"{name}-s3cr3t" for name in ("start", "stop", "hold", "release")}
+    start = rig.exo.process().start
+    commands = {name: f": {name}-s3cr3t; sleep 0.3" for name in ("stop", "hold", "release")}
+    exo = rig.exo.process(**commands, start=f": start-s3cr3t; sleep 0.3; {start}")
+    seen: set[str] = set()
+    rig.tree()
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            for process in psutil.process_iter():
+                with contextlib.suppress(psutil.Error):
+                    seen.update(secret for secret in secrets if secret in " ".join(process.cmdline()))
+
+    async with open_nodes(rig.server.inventory(n1=rig.node(exo=exo))) as nodes:
+        await upload(nodes["n1"])
+        watching = asyncio.create_task(asyncio.to_thread(watch))
+        try:
+            fault = rig.fault(nodes, "node-crash", hold_s=1.0)
+            assert (await fault.run(asyncio.Event()), fault.reason) == ("healed", "")
+            for which in ("hold", "stop", "release", "start"):
+                await carry_out(nodes["n1"], which, timeout_s=30.0)
+        finally:
+            done.set()
+            await watching
+    assert seen == set()
+    assert (rig.rig_dir.stat().st_mode & 0o777) == 0o700  # leases hold them
 
 
 async def test_master_crash_finds_the_master(rig: Rig) -> None:

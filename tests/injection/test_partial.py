@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from rig.config.inventory import ExoProcess, Node, Ssh
@@ -32,7 +33,7 @@ async def cut(*instances: InstanceView, interface: str | None = None) -> Aim:
         return instances
 
     nodes = {name: NodeConnection(name, node(number)) for number, name in enumerate(NAMES, start=1)}
-    context = AimContext(nodes=nodes, instances=now, rdma_models=frozenset({"rdma/model"}))
+    context = AimContext(nodes=nodes, instances=now, emulated=False, rdma_models=frozenset({"rdma/model"}))
     planned = Planned(
         index=0,
         kind=KINDS["partition"],
@@ -43,7 +44,7 @@ async def cut(*instances: InstanceView, interface: str | None = None) -> Aim:
         sides=(("a",), ("b", "c")),
         settings=settings_of("partition", interface=interface),
     )
-    return await resolve(planned, context)
+    return await resolve(planned, context, asyncio.Event())
 
 
 async def test_an_instance_over_rdma_across_the_cut_makes_it_partial() -> None:

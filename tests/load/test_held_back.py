@@ -37,7 +37,7 @@ async def test_what_was_due_and_found_no_place_is_counted(recorded: Recorded) ->
         await go_on.wait()
         await client.send(SOUND)
 
-    go_on, stop, tally = asyncio.Event(), asyncio.Event(), Tally()
+    go_on, stop, tally = asyncio.Event(), asyncio.Event(), Tally(void=lambda _: False)
     recorded.journal.subscribe(tally.feed)
     async with serving(script) as server:
         driver = LoadDriver(workload(max_concurrency=3), {"s": server.url}, recorded.journal, seed=1)
@@ -58,7 +58,7 @@ async def test_what_was_due_and_found_no_place_is_counted(recorded: Recorded) ->
     assert (found.bound, found.held) == (3, 1)
     assert 0.4 < found.longest_s < 5
     assert [record.outcome for record in recorded.records if isinstance(record, RequestEnded)] == ["completed"] * 3
-    said = summary(tally, url="", model="", journal=None)
+    said = summary(tally, url="", model="", journal=None, stood_still_s=0.0)
     assert said["flags"] == [f"{found.unsent} requests were due and never sent, and no figure has them"]
     assert said["held_back"] == {"bound": 3, "held": 1, "longest_s": found.longest_s, "unsent": found.unsent}
 

@@ -36,6 +36,10 @@ def parse(data: bytes, step: int) -> tuple[ResponseParser, bytes]:
         (b"HTTP/1.1 404\r\ncontent-length: 2\r\n\r\nno", 404, b"no", True, True),
         (b"HTTP/1.1 100 Continue\r\n\r\n" + CHUNKED + b"1\r\na\r\n0\r\n\r\n", 200, b"a", True, True),
         (b"HTTP/1.1 204 No Content\r\n\r\n", 204, b"", True, True),
+        (b"HTTP/1.1 200 OK\ncontent-length: 3\n\nabc", 200, b"abc", True, True),  # bare line feeds
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 3\n\r\nabc", 200, b"abc", True, True),
+        (b"HTTP/1.1 200 OK\n\n\r\n\r\nabc", 200, b"\r\n\r\nabc", False, True),  # the first blank line ends it
+        (b"HTTP/1.1 100 Continue\n\n" + CHUNKED + b"1\na\n0\n\n", 200, b"a", True, True),
         (b"HTTP/1.1 200", None, b"", False, False),
         (b"", None, b"", False, False),
     ],

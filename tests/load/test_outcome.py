@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from rig.load.outcome import End, Heard, damage, decided, judge
+from rig.load.outcome import End, Heard, decided, judge
 
 FINISHED = Heard(tokens=3, finish_reason="stop", done=True)
 HALF = Heard(tokens=3)
@@ -93,21 +95,63 @@ def test_what_follows_the_finish_reason_is_noted(end: End, done: bool, streamed:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "blanks", "usage", "damaged"),
+    ("tokens", "blanks", "usage", "streamed", "whole"),
     [
-        (5, 0, 5, False),
-        (5, 1, 5, False),  # the last chunk bears the finish reason alone
-        (5, 3, 8, False),  # three tokens without text of their own
-        (5, 3, 9, True),
-        (5, 0, 4, True),
-        (5, 0, None, False),
+        (5, 0, 5, False, False),
+        (5, 1, 5, False, False),  # the last chunk bears the finish reason alone
+        (5, 3, 8, False, False),  # three tokens without text of their own
+        (5, 3, 9, True, False),
+        (5, 0, 4, True, False),
+        (5, 0, None, False, False),
+        (0, 1, 1, True, True),  # tokens are claimed, and there is nothing of them
+        (0, 40, 40, True, True),
+        (0, 1, 0, False, False),  # nothing was said, and nothing is claimed
+        (0, 1, None, False, False),
     ],
 )
-def test_damaged(tokens: int, blanks: int, usage: int | None, damaged: bool) -> None:  # noqa: FBT001 (a parameter of the test)
+def test_damaged(tokens: int, blanks: int, usage: int | None, streamed: bool, whole: bool) -> None:  # noqa: FBT001 (parameters of the test)
     heard = Heard(tokens=tokens, blanks=blanks, usage_tokens=usage, finish_reason="stop", done=True)
-    assert (damage(heard) is not None) == damaged
-    assert (judge(streamed=True, status=200, heard=heard, end="clean").damaged is not None) == damaged
-    assert judge(streamed=False, status=200, heard=heard, end="clean").damaged is None
+    for asked, damaged in ((True, streamed), (False, whole)):
+        judgement = judge(streamed=asked, status=200, heard=heard, end="clean")
+        assert (judgement.outcome, judgement.damaged is not None) == ("completed", damaged)
+
+
+@pytest.mark.parametrize(
+    ("heard", "note"),
+    [
+        (Heard(after='{"error": "late"}'), 'after the finish reason the server said: {"error": "late"}'),
+        (Heard(after="late", late_tokens=2), "after the finish reason the server said: late"),
+        (Heard(late_tokens=2), "2 tokens came after the finish reason"),
+    ],
+)
+def test_what_was_said_after_the_finish_reason_is_noted_whatever_the_end(heard: Heard, note: str) -> None:
+    said = replace(heard, tokens=4, finish_reason="stop", done=True)
+    for end in ("clean", "broken", "grace"):
+        judgement = judge(streamed=True, status=200, heard=said, end=end)
+        assert (judgement.outcome, judgement.unclean_end) == ("completed", note)
+
+
+@pytest.mark.parametrize(
+    ("status", "heard", "reason"),
+    [
+        (401, Heard(error='{"error": "no key"}'), 'HTTP status 401: {"error": "no key"}'),
+        (401, Heard(garbage="Unauthorized"), "HTTP status 401: Unauthorized"),
+        (404, Heard(remark='{"message": "no route"}'), 'HTTP status 404: {"message": "no route"}'),
+        (200, Heard(remark='{"message": "busy"}'), 'instead of an answer the server said: {"message": "busy"}'),
+        (202, NOTHING, "HTTP status 202 and no answer"),
+        (204, NOTHING, "HTTP status 204 and no answer"),
+    ],
+)
+def test_what_the_client_was_told_is_in_the_reason(status: int, heard: Heard, reason: str) -> None:
+    for streamed in (True, False):
+        judgement = judge(streamed=streamed, status=status, heard=heard, end="clean")
+        assert (judgement.outcome, judgement.reason) == ("error", reason)
+
+
+def test_words_without_an_end_are_no_answer_either() -> None:
+    heard = Heard(tokens=3, remark='{"message": "queued"}')
+    assert judge(streamed=True, status=200, heard=heard, end="progress").how == "hung"
+    assert judge(streamed=True, status=200, heard=heard, end="total").how == "overdue"
 
 
 def test_decided() -> None:

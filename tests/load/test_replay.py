@@ -12,9 +12,10 @@ import pytest
 from rig.journal.records import RequestEnded
 from rig.load.deadlines import Limits
 from rig.load.http1 import ResponseParser
+from rig.load.opening import Opening
 from rig.load.outcome import End, Heard, Judgement, decided, judge
 from rig.load.request import perform
-from rig.load.stream import Reader, reader_for
+from rig.load.stream import Reader
 from rig.load.transport import LoadTransport
 from tests.load.calls import call
 from tests.load.captures import (
@@ -38,20 +39,19 @@ STREAMS = [capture for capture in CAPTURES if capture.streamed and b"chunked" in
 def replay(pieces: Iterable[tuple[float, bytes]], *, streamed: bool, ending: str) -> tuple[Judgement, Heard]:
     """Pure: the outcome under the deadlines of the table, with times as captured."""
     parser, reader, last_t = ResponseParser(), cast("Reader | None", None), 0.0
+    opening = Opening(streamed=streamed)
     for t, data in pieces:
         body = b"".join(parser.feed(data))
-        if reader is None and parser.status is not None:
-            headers = dict(parser.headers)
-            reader = reader_for(streamed=streamed, content_type=headers.get(b"content-type", b"").decode())
-        if reader is None:
-            continue
-        settled = decided(parser.status, reader.heard)
-        if streamed and not settled and t - (reader.last_progress_t or 0.0) > PROGRESS_S:
+        heard = Heard() if reader is None else reader.heard
+        progress_t = 0.0 if reader is None else reader.last_progress_t or 0.0
+        if streamed and not decided(parser.status, heard) and t - progress_t > PROGRESS_S:
             return _judged(parser, reader, streamed=streamed, end="progress")
-        if body:
+        if reader is None:
+            opened = opening.take(body)
+            reader, body = (None, b"") if opened is None else opened
+        if reader is not None and body:
             reader.feed([body], [t])
         last_t = t
-    assert reader is not None
     assert last_t < (TOTAL_STREAM_S if streamed else TOTAL_PLAIN_S)
     if parser.complete:
         end: End = "clean"
@@ -62,10 +62,12 @@ def replay(pieces: Iterable[tuple[float, bytes]], *, streamed: bool, ending: str
     return _judged(parser, reader, streamed=streamed, end=end)
 
 
-def _judged(parser: ResponseParser, reader: Reader, *, streamed: bool, end: End) -> tuple[Judgement, Heard]:
-    reader.end(clean=end == "clean")
+def _judged(parser: ResponseParser, reader: Reader | None, *, streamed: bool, end: End) -> tuple[Judgement, Heard]:
+    if reader is not None:
+        reader.end(clean=end == "clean")
+    heard = Heard() if reader is None else reader.heard
     detail = "connection closed inside the body" if end == "broken" else ""
-    return judge(streamed=streamed, status=parser.status, heard=reader.heard, end=end, detail=detail), reader.heard
+    return judge(streamed=streamed, status=parser.status, heard=heard, end=end, detail=detail), heard
 
 
 def _matches(name: str, outcome: str, how: str | None, evidence: str) -> bool:

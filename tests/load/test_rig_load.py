@@ -69,7 +69,7 @@ def test_json(mock: str, tmp_path: Path) -> None:
     assert times["ttft"]["count"] == 50
     assert 0.020 <= times["ttft"]["p50_s"] < 0.05
     assert 0.0019 <= times["itl"]["p50_s"] < 0.006
-    assert (tmp_path / "kept" / "journal.jsonl").read_bytes().count(b"\n") == 100
+    assert (tmp_path / "kept" / "journal.jsonl").read_bytes().count(b"request_") == 100
 
 
 def test_open_loop(mock: str, tmp_path: Path) -> None:

@@ -31,9 +31,11 @@ CASES: list[tuple[bytes, list[Event]]] = [
     (b"event: error\ndata: {}\n\n", [("error", b"{}")]),
     (b"event: error\ndata: {}\n\ndata: a\n\n", [("error", b"{}"), ("data", b"a")]),
     (b"event: message\nid: 7\nretry: 5\ndata: a\n\n", [("data", b"a")]),
+    (b"error: {}\n\ndata: a\n\n", [("error", b"{}"), ("data", b"a")]),
+    (b"error\n", [("garbage", b"error")]),
     (b"<html>\n", [("garbage", b"<html>")]),
     (b"\xff\x00x {{{\n\ndata: a\n\n", [("garbage", b"\xff\x00x {{{"), ("data", b"a")]),
-    (b"data: a", []),  # without its blank line an event is dropped
+    (b"data: a", []),  # without its blank line an event is not given out
     (b"data: a\n", []),
     (b"data: a\n\ndata: b\n", [("data", b"a")]),
     (b"event: x\n\ndata: a\n\n", [("data", b"a")]),
@@ -44,6 +46,30 @@ CASES: list[tuple[bytes, list[Event]]] = [
 def test_events(data: bytes, events: list[Event]) -> None:
     assert split(data) == events
     assert split(data, [1] * len(data)) == events
+
+
+@pytest.mark.parametrize(
+    ("data", "events"),
+    [
+        (b"", []),
+        (b"data: a\n\n", []),
+        (b"data: a", [("data", b"a")]),
+        (b"data: a\r", [("data", b"a")]),
+        (b"data: a\ndata: b", [("data", b"a\nb")]),
+        (b"event: error\ndata: {}\n", [("error", b"{}")]),
+        (b": keep-al", [("comment", b"keep-al")]),
+        (b"dat", []),  # a line that was cut off before it said anything
+        (b"e", []),
+        (b"upstream died", [("garbage", b"upstream died")]),
+    ],
+)
+def test_what_had_begun_is_given_out_at_the_end(data: bytes, events: list[Event]) -> None:
+    for step in (1, 100):
+        splitter = SseSplitter()
+        for at in range(0, len(data), step):
+            splitter.feed(data[at : at + step])
+        assert splitter.end() == events
+        assert splitter.end() == []
 
 
 def test_any_chunking_gives_the_same_events() -> None:

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from rig.load.opening import Opening
 from rig.load.sketch import GapSketch
-from rig.load.stream import BodyReader, StreamReader, reader_for
+from rig.load.stream import StreamReader
+from rig.load.whole import BodyReader
 
 
 def event(delta: dict[str, Any], **choice: Any) -> bytes:
@@ -84,6 +86,22 @@ def test_only_tokens_and_an_advancing_prefill_are_progress() -> None:
         (event({"content": "a"}, finish_reason="length"), "length", False, False),
         (event({}, finish_reason=None), None, False, False),
         (event({}, finish_reason="error"), None, True, False),
+        (event({}, finish_reason="abort"), None, True, False),
+        (event({}, finish_reason="eos_token"), "eos_token", False, False),
+        (event({"content": "a"}, finish_reason=""), None, False, False),
+        (event({"content": "a"}, finish_reason="None"), None, False, False),
+        (event({}, error={"message": "runner died"}), None, True, False),
+        (data({"error": {"message": "", "code": None}}), None, False, False),
+        (data({"error": ""}), None, False, False),
+        (data({"choices": None, "detail": "Model is loading"}), None, True, False),
+        (data({"choices": "odd", "detail": "Model is loading"}), None, True, False),
+        (b'{"error": "in the middle, and no event"}\n', None, True, False),
+        (b'error: {"code": 500}\n\n', None, True, False),
+        (b"data:\n\n", None, False, False),
+        (b"event: ping\ndata:  \n\n", None, False, False),
+        (data({"choices": [], "prompt_filter_results": []}), None, False, False),
+        (b"data: " + b"[" * 100_000 + b"\n\n", None, False, True),
+        (b'data: {"choices": ' + b"[" * 100_000 + b"\n\n", None, False, True),
         (data({"error": {"message": "runner died", "code": 500}}), None, True, False),
         (data({"error": "runner died"}), None, True, False),
         (data({"choices": "odd", "error": "runner died"}), None, True, False),
@@ -108,6 +126,88 @@ def test_what_decides(sent: bytes, finish: str | None, error: bool, garbage: boo
     reader.feed([sent], [1.0])
     heard = reader.heard
     assert (heard.finish_reason, heard.error is not None, heard.garbage is not None) == (finish, error, garbage)
+
+
+@pytest.mark.parametrize(
+    ("after", "said", "late"),
+    [
+        (data({"error": "late"}), '{"error": "late"}', 0),
+        (b"data: {broken\n\n", "{broken", 0),
+        (event({}, finish_reason="error"), 'finish reason error in {"id"', 0),
+        (event({"content": "b"}) * 2, None, 2),
+        (event({"content": "b"}, finish_reason="stop") * 2, None, 2),
+        (event({}, finish_reason="stop"), None, 0),
+        (data({"choices": [], "usage": {"completion_tokens": 1}}) + b"data: [DONE]\n\n", None, 0),
+    ],
+)
+def test_what_follows_a_finish_reason_is_kept(after: bytes, said: str | None, late: int) -> None:
+    for together in (True, False):
+        reader = StreamReader()
+        begun = event({"content": "a"}, finish_reason="stop")
+        for sent in [begun + after] if together else [begun, after]:
+            reader.feed([sent], [1.0])
+        reader.end(clean=True)
+        heard = reader.heard
+        assert heard.finish_reason == "stop"
+        assert heard.after == said if said is None else (heard.after or "").startswith(said)
+        assert heard.late_tokens == late
+
+
+@pytest.mark.parametrize(
+    ("last", "finish", "error", "garbage", "done"),
+    [
+        (b"data: [DONE]", None, None, None, True),
+        (b'data: {"error": "died"}', None, '{"error": "died"}', None, False),
+        (b'data: {"error": "died"}\r', None, '{"error": "died"}', None, False),
+        (b'data: {"error": "died"}\n', None, '{"error": "died"}', None, False),
+        (b"event: error\ndata: overloaded", None, "overloaded", None, False),
+        (event({}, finish_reason="stop")[:-2], "stop", None, None, False),
+        (event({}, finish_reason="stop")[:-4], None, None, None, False),  # cut: it has not been said
+        (b"da", None, None, None, False),
+        (b"upstream died", None, None, "upstream died", False),
+    ],
+)
+def test_the_last_event_needs_no_blank_line_if_the_end_is_clean(
+    last: bytes,
+    finish: str | None,
+    error: str | None,
+    garbage: str | None,
+    done: bool,  # noqa: FBT001
+) -> None:
+    for step in (1, 1000):
+        for clean in (True, False):
+            reader = StreamReader()
+            sent = event({"content": "a"}) + last
+            for at in range(0, len(sent), step):
+                reader.feed([sent[at : at + step]], [1.0])
+            reader.end(clean=clean)
+            heard = reader.heard
+            assert heard.error == error, "an error is told in any case"
+            expected = (finish, garbage, done) if clean else (None, None, False)
+            assert (heard.finish_reason, heard.garbage, heard.done) == expected
+
+
+def test_words_before_a_token_are_no_last_words() -> None:
+    for sent, remark in (
+        (data({"message": "busy"}), '{"message": "busy"}'),
+        (data({"message": "queued"}) + event({"content": "a"}), None),
+        (event({"content": "a"}) + data({"message": "busy"}), '{"message": "busy"}'),
+    ):
+        reader = StreamReader()
+        reader.feed([sent], [1.0])
+        reader.end(clean=True)
+        assert (reader.heard.remark, reader.heard.error) == (remark, None)
+
+
+def test_halves_of_a_character_in_two_chunks_are_tokens() -> None:
+    reader, whole = StreamReader(), BodyReader()
+    reader.feed([rb'data: {"id":"\ud83d","choices":[{"delta":{"content":"\ud83d"}}]}' + b"\n\n"], [1.0])
+    reader.feed([rb'data: {"choices":[{"delta":{"content":"\uDE00"}}]}' + b"\n\n"], [2.0])
+    whole.feed([rb'{"choices":[{"message":{"content":"\ud83d"},"finish_reason":"length"}]}'], [1.0])
+    whole.end(clean=True)
+    assert (reader.heard.tokens, reader.heard.garbage) == (2, None)
+    assert (whole.heard.tokens, whole.heard.finish_reason) == (1, "length")
+    assert json.dumps(reader.heard.response_id, ensure_ascii=False).encode(), "a journal can hold it"
 
 
 def test_usage_and_id_are_kept() -> None:
@@ -140,6 +240,14 @@ ANSWER = {
         (b'{"choices":[{"message":{"content":"a"}}]}', None, False, False, True),
         (b'{"choices":[{"message":{"content":"a"},"finish_reason":"error"}]}', None, True, False, True),
         (b'{"error":{"message":"no"}}', None, True, False, True),
+        (b'{"choices":[{"message":{"content":"a"},"finish_reason":"abort"}]}', None, True, False, True),
+        (b'{"choices":[{"message":{"content":"a"},"finish_reason":""}]}', None, False, False, True),
+        (b'{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}],"error":{}}', "stop", False, False, True),
+        (b'{"detail":"Model is loading"}', None, True, False, True),
+        (b'[{"error":{"message":"no"}}]', None, False, True, True),
+        (b"{}", None, False, False, True),
+        (b'{"choices":[]}', None, False, False, True),
+        (b"[" * 100_000, None, False, True, True),
         (b"", None, False, False, False),
         (b" \r\n ", None, False, False, False),
         (b"<html></html>", None, False, True, True),
@@ -157,6 +265,15 @@ def test_whole_answers(body: bytes, finish: str | None, error: bool, garbage: bo
         assert bool(heard.body_bytes) == size
 
 
+def test_a_whole_body_without_an_answer_is_what_the_server_said_instead() -> None:
+    for body, remark in ((b'{"id": "job1", "status": "queued"}', True), (b"{}", False), (b'{"choices": []}', False)):
+        reader = BodyReader()
+        reader.feed([body], [2.0])
+        reader.end(clean=True)
+        assert (reader.heard.remark == body.decode()) == remark
+        assert (reader.heard.error, reader.heard.finish_reason) == (None, None)
+
+
 def test_half_a_body_of_a_broken_connection_is_not_parsed() -> None:
     reader = BodyReader()
     reader.feed([b'{"choices":['], [2.0])
@@ -169,19 +286,51 @@ def test_a_body_is_bounded() -> None:
     for _ in range(50):
         reader.feed([b"x" * 10], [1.0])
     reader.end(clean=True)
-    assert reader.heard.garbage == "a body longer than 100 bytes"
+    assert reader.heard.garbage == "a body longer than 100 bytes, the rig's own limit"
 
 
+MARK = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize("step", [1, 2, 1000])
 @pytest.mark.parametrize(
-    ("streamed", "content_type", "kind"),
+    ("streamed", "body", "kind", "rest"),
     [
-        (True, "text/event-stream; charset=utf-8", StreamReader),
-        (True, "", StreamReader),
-        (True, "application/json", BodyReader),
-        (True, "text/html; charset=utf-8", BodyReader),
-        (False, "application/json", BodyReader),
-        (False, "text/event-stream", BodyReader),
+        (True, b"data: {}\n\n", StreamReader, b"data: {}\n\n"),
+        (True, b": keep-alive\n\n", StreamReader, b": keep-alive\n\n"),
+        (True, b"\r\n\ndata: {}\n\n", StreamReader, b"data: {}\n\n"),
+        (True, MARK + b"data: {}\n\n", StreamReader, b"data: {}\n\n"),
+        (True, MARK + MARK + b"data: {}\n\n", StreamReader, MARK + b"data: {}\n\n"),  # one mark, no more
+        (True, b" " + MARK + b"data: {}\n\n", StreamReader, MARK + b"data: {}\n\n"),  # at the beginning alone
+        (True, b'{"error": "no"}', BodyReader, b'{"error": "no"}'),
+        (True, b' \n[{"error": "no"}]', BodyReader, b'[{"error": "no"}]'),
+        (True, b"<html>", BodyReader, b"<html>"),
+        (True, MARK + b"{}", BodyReader, b"{}"),
+        (True, b"upstream died", StreamReader, b"upstream died"),
+        (False, b"data: {}\n\n", BodyReader, b"data: {}\n\n"),
+        (False, MARK + b"{}", BodyReader, b"{}"),
     ],
 )
-def test_the_content_type_says_what_a_streamed_request_got(streamed: bool, content_type: str, kind: type) -> None:  # noqa: FBT001 (a parameter of the test)
-    assert isinstance(reader_for(streamed=streamed, content_type=content_type), kind)
+def test_the_first_character_says_what_a_body_is(
+    step: int,
+    streamed: bool,  # noqa: FBT001
+    body: bytes,
+    kind: type,
+    rest: bytes,
+) -> None:
+    opening = Opening(streamed=streamed)
+    for at in range(0, len(body), step):
+        opened = opening.take(body[at : at + step])
+        if opened is not None:
+            reader, first = opened
+            assert type(reader) is kind
+            assert first + body[at + step :] == rest
+            return
+    raise AssertionError("it was never opened")
+
+
+def test_white_space_is_held_in_no_memory() -> None:
+    opening = Opening(streamed=True)
+    for _ in range(1000):
+        assert opening.take(b" \n" * 500) is None
+    assert all(len(value) <= 1 for value in vars(opening).values() if isinstance(value, bytes))

@@ -13,7 +13,7 @@ from tests.hosts.hosts import Hosts, needs_root, run, running
 from tests.mac.mac import ANCHOR, Mac, Tools, is_mac, real_mac, virtual_mac
 
 VIRTUAL_ONLY = {"macs"}
-ANCHORS = (ANCHOR, "rig", "com.apple/aaa.rig", "com.apple/zzz.rig", "com.apple/org.foreign")
+ANCHORS = (ANCHOR, f"{ANCHOR}_m1", "rig", "com.apple/aaa.rig", "com.apple/zzz.rig", "com.apple/org.foreign")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

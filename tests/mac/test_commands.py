@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -60,6 +61,14 @@ def test_ps(tools: Tools) -> None:
     assert tools.mac.run("ps -o pid= -p 99999").status == 1
     stopped = tools.must("sleep 5 & kill -STOP $!; ps -o stat= -p $!; kill -KILL $!")
     assert stopped.startswith("T"), stopped
+
+
+def test_starts_are_local_time_of_who_asks(tools: Tools) -> None:
+    told = [
+        datetime.strptime(f"{tools.must(f'TZ={zone} ps -o lstart= -p 1').strip()} +0000", "%a %b %d %H:%M:%S %Y %z")
+        for zone in ("UTC0", "EST5")
+    ]
+    assert told[1] - told[0] == timedelta(hours=-5)
 
 
 def test_facts(tools: Tools) -> None:

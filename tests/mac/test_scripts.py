@@ -106,6 +106,33 @@ def test_a_killed_freeze_is_healed(node: Node) -> None:
     assert "T" not in node.states()
 
 
+def test_a_freeze_of_a_session_in_another_zone_is_healed(node: Node) -> None:
+    """The guard's shell has no TZ, as launchd starts it."""
+    script = Script(node.tools.start(f"TZ=EST5 {node.command('freeze.sh', hold='60')}"))
+    assert script.wait_for("struck"), script.said
+    node.tools.must(f"kill -KILL $(sed -n 's/^script_pid=//p' {node.rig_dir}/leases/m1)")
+    node.tools.must(f"unset TZ; {node.command('heal.sh', what='all')}", timeout_s=90)
+    assert node.states()
+    assert "T" not in node.states()
+
+
+@pytest.mark.usefixtures("macs")  # not on the Mac of somebody
+def test_the_zone_of_the_machine_changes_in_a_freeze(node: Node) -> None:
+    """The script itself lives, and heals."""
+    script = node.strike("freeze.sh", hold="60")
+    before = node.tools.must("readlink /etc/localtime").strip()
+    local = node.tools.must("ps -o lstart= -p 1")
+    node.tools.must("ln -sf /usr/share/zoneinfo/Asia/Kathmandu /etc/localtime")
+    try:
+        assert node.tools.must("ps -o lstart= -p 1") != local
+        node.tools.must(f"kill -TERM $(sed -n 's/^script_pid=//p' {node.rig_dir}/leases/m1)")
+        assert script.end() == 0, script.said
+        assert node.states()
+        assert "T" not in node.states()
+    finally:
+        node.tools.must(f"ln -sf {before} /etc/localtime")
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def test_partition(node: Node, killed: bool) -> None:  # noqa: FBT001
     """Cut, proved, healed; by heal.sh when the script was killed. pf is as before."""
@@ -113,7 +140,7 @@ def test_partition(node: Node, killed: bool) -> None:  # noqa: FBT001
     was = tools.enabled()
     script = node.strike("partition.sh", hold="60", peers=peer.address, ports=str(peer.port))
     assert not tools.reaches()
-    assert "block drop quick" in tools.must(f"pfctl -q -a {ANCHOR} -s rules")
+    assert "block drop quick" in tools.must(f"pfctl -q -a {ANCHOR}_m1 -s rules")
     assert int(script.fields("struck")["packets"]) > 0
     if killed:
         tools.must(f"kill -KILL $(sed -n 's/^script_pid=//p' {node.rig_dir}/leases/m1)")
@@ -124,4 +151,4 @@ def test_partition(node: Node, killed: bool) -> None:  # noqa: FBT001
         assert script.end() == 0, script.said
     assert tools.reaches()
     assert tools.enabled() == was
-    assert tools.must(f"pfctl -q -a {ANCHOR} -s rules") == ""
+    assert tools.must(f"pfctl -q -a {ANCHOR}_m1 -s rules") == ""

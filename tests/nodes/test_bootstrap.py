@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,9 +24,14 @@ EXO = ("exo_command=/opt/exo/bin/exo --quiet", "exo_home=/var/lib/exo")
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A scratch root with something of its own in the places that matter."""
-    root = tmp_path / "root"
+def root() -> Iterator[Path]:
+    """A scratch root with something of its own in the places that matter, open to users that are not root."""
+    with tempfile.TemporaryDirectory(prefix="rig-root-") as folder:
+        Path(folder).chmod(0o755)
+        yield furnished(Path(folder) / "root")
+
+
+def furnished(root: Path) -> Path:
     for folder in ("etc/sudoers.d", "etc/systemd/system", "Library/LaunchDaemons", "usr/local", "var/tmp"):
         (root / folder).mkdir(parents=True)
     (root / "etc/sudoers.d/wheel").write_text("root ALL=(ALL) ALL\n")
@@ -74,6 +82,8 @@ def test_install_twice_and_remove_leave_the_tree_identical(root: Path, system: s
     assert "wrote" not in again
     (root / "var/tmp/rig/log").mkdir()  # what runs leave in the rig's own folder goes with it
     (root / "var/tmp/rig/log/old.log").write_text("@rig\n")
+    for path in ("log", "log/old.log"):
+        shutil.chown(root / "var/tmp/rig" / path, USER)
     status, said = run(root, "remove", system=system)
     assert status == 0, said
     assert snapshot(root) == before
@@ -88,46 +98,57 @@ def test_the_sudoers_file_passes_visudo_and_grants_no_more(root: Path, system: s
     path = root / "etc/sudoers.d/rig"
     subprocess.run(["visudo", "-c", "-q", "-f", str(path)], check=True, env={"PATH": f"{os.environ['PATH']}:/usr/sbin"})
     assert path.stat().st_mode & 0o777 == 0o440
-    rules = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    rules = [line for line in path.read_text().splitlines() if not line.startswith(("#", "Defaults!"))]
     for rule in rules:
         assert rule.startswith(f"{USER} ALL=(root) NOPASSWD: /")
         assert rule.partition(" ^")[2].endswith("$")  # anchored at both ends
         assert "*" not in rule
-    assert any("shutdown" in rule for rule in rules) == (allow == EVERYTHING)
+    assert any("reboot" in rule for rule in rules) == (allow == EVERYTHING)
+    helper = "/usr/local/libexec/rig/root.sh"
+    assert {rule.split()[3] for rule in rules} == {helper}
+    assert (root / helper[1:]).stat().st_mode & 0o777 == 0o755
 
 
-def granted(rules: Path, command: list[str]) -> bool:
-    """What sudo itself says of a command, with this file in place of /etc/sudoers, in a mount namespace of its own."""
-    script = 'mount --bind "$0" /etc/sudoers && shift && exec sudo -n -l -U "$@"'
-    words = ["unshare", "-m", "sh", "-c", script, str(rules), "-", USER, *command]
+def granted(rules: Path, command: Sequence[str]) -> bool:
+    """What sudo itself says of a command, with this file in place of /etc/sudoers and what was installed in its place,
+    in a mount namespace of its own.
+    """
+    script = (
+        'mount --bind "$0" /etc/sudoers && mount -t tmpfs rig-bootstrap /usr/local && mkdir -p /usr/local/libexec && '
+        'cp -rp "$1" /usr/local/libexec/rig && shift && exec sudo -n -l -U "$@"'
+    )
+    installed = rules.parents[2] / "usr/local/libexec/rig"
+    words = ["unshare", "-m", "sh", "-c", script, str(rules), str(installed), USER, *command]
     return subprocess.run(words, capture_output=True, timeout=30, check=False).returncode == 0
 
 
-def test_sudo_grants_the_scripts_commands_and_not_their_neighbours(root: Path) -> None:
+def test_sudo_grants_the_words_of_the_helper_and_not_their_neighbours(root: Path) -> None:
     assert run(root, "install", EVERYTHING)[0] == 0
     rules = root / "etc/sudoers.d/rig"
-    nft, ip = "/usr/sbin/nft", "/usr/sbin/ip"
-    for command in (
-        [nft, "list", "tables"],
-        [nft, "list", "table", "inet", "rig_run_1"],
-        [nft, "delete", "table", "inet", "rig_run_1"],
-        [nft, "-f", "/var/tmp/rig/filter-run.1.abc.nft"],
-        [ip, "link", "set", "dev", "eth1", "down"],
-        [ip, "addr", "add", "fe80::1/64", "dev", "eth1", "nodad"],
-        ["/usr/sbin/tc", "qdisc", "add", "dev", "eth1", "parent", "7a19:4", "netem", "delay", "200ms"],
+    helper = "/usr/local/libexec/rig/root.sh"
+    for words in (
+        "rules look",
+        "rules cut rig_run_1 direction=both peers=10.0.0.2,fe80::2 clients=10.0.0.9 api_port=52415 ssh=fe80::9,22",
+        "rules loss rig_run_1 amount=20 peers=10.0.0.2",
+        "rules remove rig-run_1",
+        "link down eth1",
+        "reboot",
     ):
-        assert granted(rules, command), command
-    for command in (
-        [nft, "flush", "ruleset"],
-        [nft, "delete", "table", "inet", "rig_x;", "flush", "ruleset"],
-        [nft, "delete", "table", "inet", "filter"],
-        [nft, "-f", "/var/tmp/rig/filter-../../etc/x.nft"],
-        [nft, "-f", "/tmp/filter-x.nft"],
-        [ip, "link", "delete", "dev", "eth1"],
-        [ip, "netns", "exec", "x", "sh"],
-        ["/usr/bin/sh"],
+        assert granted(rules, [helper, *words.split()]), words
+    for words in (
+        "",
+        "rules",
+        "rules remove filter",
+        "rules remove rig_x;reboot",
+        "rules cut rig_x peers=10.0.0.2 include=/root/secret",
+        "rules cut rig_x peers=$(id)",
+        "link delete eth1",
+        "exo start",
+        "reboot now",
     ):
-        assert not granted(rules, command), command
+        assert not granted(rules, [helper, *words.split()]), words
+    for command in ("/usr/sbin/nft list tables", "/usr/sbin/nft -f /var/tmp/rig/filter-x.nft", "/usr/bin/sh"):
+        assert not granted(rules, command.split()), command
 
 
 @pytest.mark.parametrize("name", ["etc/sudoers.d/rig", "usr/local/libexec/rig/guard.sh", "etc/rig"])

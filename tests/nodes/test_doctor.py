@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rig.config.inventory import Node
-from rig.errors import SshError, UsageError
+from rig.errors import NodeNotReady, SshError, UsageError
 from rig.nodes.consent import first_contact
 from rig.nodes.doctor import Finding, examine, worst
 from rig.nodes.lock import hold_locks
@@ -17,7 +18,7 @@ from rig.nodes.rehearse import rehearse, rehearsed
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import open_nodes
 from tests.nodes.fakeexo import FakeExo, states
-from tests.nodes.servers import SshServer
+from tests.nodes.servers import SshServer, until
 
 
 @pytest.fixture
@@ -126,6 +127,62 @@ async def test_a_rehearsal_that_fails_is_not_remembered(
         with pytest.raises(Exception, match="no new main process"):
             await rehearse(nodes["n1"], lambda text: None)
         assert await rehearsed(nodes) == frozenset()
+
+
+async def test_a_rehearsal_brings_an_exo_back_that_does_not_end(
+    server: SshServer, exo: FakeExo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is killed, as a crash would do it, started again, and both are said; such a restart is not remembered."""
+    monkeypatch.setattr("rig.nodes.rehearse.STOP_LIMIT_S", 0.5)
+    before = exo.start()
+    said: list[str] = []
+    inventory = server.inventory(n1=server.node(exo=exo.process(stop="true")))  # which ends nothing
+    async with open_nodes(inventory) as nodes:
+        await upload(nodes["n1"])
+        with pytest.raises(
+            NodeNotReady, match=r"did not end within 0\.5 s of `exo\.stop`: it was killed, and runs again"
+        ):
+            await rehearse(nodes["n1"], said.append)
+        assert await rehearsed(nodes) == frozenset()
+    assert states([before]) == ["gone"]
+    assert exo.wait(unlike=before.pid).is_running()
+    assert any("killing it" in line for line in said)
+
+
+@pytest.mark.parametrize("what", ["start fails", "stop fails"])
+async def test_a_rehearsal_says_how_it_leaves_a_node(
+    server: SshServer, exo: FakeExo, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr("rig.nodes.rehearse.START_LIMIT_S", 5.0)
+    monkeypatch.setattr("rig.nodes.rehearse.KILL_LIMIT_S", 0.2)
+    before = exo.start()
+    commands = {"start": "exit 9"} if what == "start fails" else {"stop": "exit 9"}
+    said: list[str] = []
+    async with open_nodes(server.inventory(n1=server.node(exo=exo.process(**commands)))) as nodes:
+        await upload(nodes["n1"])
+        with pytest.raises(NodeNotReady) as refused:
+            await rehearse(nodes["n1"], said.append)
+    if what == "start fails":
+        assert "exo is DOWN there" in str(refused.value)
+        assert "n1: exo is DOWN: run `exo.start` by hand" in said
+    else:
+        assert "`exo.stop` ended with status 9" in str(refused.value)
+        assert f"n1: the exo of before runs still (pid {before.pid})" in said
+        assert before.is_running()
+
+
+async def test_a_rehearsal_that_is_interrupted_starts_exo_again(server: SshServer, exo: FakeExo) -> None:
+    before = exo.start()
+    stopping = exo.folder / "stopping"
+    stop = f"kill -TERM $(cat '{exo.home}/exo.pid'); touch '{stopping}'; exec sleep 30"
+    async with open_nodes(server.inventory(n1=server.node(exo=exo.process(stop=stop)))) as nodes:
+        await upload(nodes["n1"])
+        running = asyncio.create_task(rehearse(nodes["n1"], lambda text: None))
+        await until(lambda: stopping.exists() and states([before]) == ["gone"])
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert exo.wait(unlike=before.pid).is_running()
 
 
 async def test_first_contact_names_and_asks(server: SshServer, exo: FakeExo) -> None:

@@ -70,6 +70,16 @@ def test_what_is_written_can_be_loaded(tmp_path: Path) -> None:
     assert "# ?" in text
 
 
+@pytest.mark.parametrize(
+    ("system", "user", "example"),
+    [("Linux", "root", "systemctl start UNIT"), ("Darwin", "exo", "sudo -n /bin/launchctl kickstart system/LABEL")],
+)
+def test_the_example_of_a_start_command_is_one_of_that_system(system: str, user: str, example: str) -> None:
+    found = Discovered(system, "n", user, [], home="/h")
+    text = render([Surveyed(Ssh(host="n"), pinned=False, found=found)], "mine", datetime.now(UTC))
+    assert f'# start: "{example}"' in text
+
+
 def test_against_a_host(server: SshServer, tmp_path: Path) -> None:
     exo = FakeExo(tmp_path / "exo")
     main = exo.start()

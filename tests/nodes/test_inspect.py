@@ -61,6 +61,16 @@ def test_parse_without_exo_and_without_a_clock() -> None:
         parse_inspection("n1", "sh: not found\n")
 
 
+def test_who_was_elected_and_for_how_long_it_has_claimed() -> None:
+    since = "2026-01-01 10:00:00.500 | INFO | exo:elect:1 - Node elected Master - promoting self"
+    claims = parse_inspection("n1", f"clock=1\nmaster_since={since}\nlog_now=2026-01-01 10:01:30\nnode_id=12D3\n")
+    assert (claims.master_claimed_s, claims.node_id, claims.elected_id) == (90.0, "12D3", "")
+    follows = parse_inspection("n1", "clock=1\nmaster_log=10:00 | Node 12D9 elected master - demoting self\n")
+    assert (follows.master_claimed_s, follows.elected_id) == (None, "12D9")
+    odd = parse_inspection("n1", "clock=1\nmaster_since=2026-99-01 10:00:00 x\nlog_now=2026-01-01 10:01:30\n")
+    assert odd.master_claimed_s is None
+
+
 async def test_against_processes(server: SshServer, tmp_path: Path) -> None:
     exo = FakeExo(tmp_path / "it's exo", runners=2, master=True)
     inventory = server.inventory(n1=server.node(exo=exo.process()))

@@ -35,13 +35,16 @@ async def test_one_rig_at_a_time(server: SshServer) -> None:
 async def test_it_is_renewed_and_its_loss_is_told(server: SshServer) -> None:
     async with open_nodes(server.inventory()) as nodes:
         await upload(nodes["n1"])
+        begun_at = asyncio.get_running_loop().time()
         async with hold_locks(nodes, "run a", ttl_s=1.5) as locks:
             first = lock_file(server).read_text()
             await until(lambda: lock_file(server).read_text() != first)
+            taken_at = asyncio.get_running_loop().time()
             lock_file(server).write_text("owner=eve@desk:3\ntoken=other\nboot_id=x\ndeadline=1\n")
             async with asyncio.timeout(5):
                 await locks.lost.wait()
             assert "taken by another rig" in locks.reason
+            assert begun_at < locks.kept_at < taken_at + 1.0  # by the last renewal, half a second apart
         assert "owner=eve" in lock_file(server).read_text()  # not ours to remove
 
 

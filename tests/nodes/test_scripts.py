@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rig.errors import NodeNotReady
-from rig.nodes.scripts import Bundle, ScriptEvent, cksum, parse_event, script_command, upload
+from rig.nodes.scripts import Bundle, ScriptEvent, cksum, parse_event, script_command, script_stdin, upload
 from rig.nodes.ssh import open_nodes
 from tests.nodes.servers import SshServer
 
@@ -60,8 +60,14 @@ async def test_values_arrive_as_they_are(server: SshServer, tmp_path: Path) -> N
     nasty = "a 'b' \"c\" $(touch pwned) `touch pwned` \\ ; & | * ~ #"
     async with open_nodes(server.inventory()) as nodes:
         await upload(nodes["n1"], scripts)
-        command = script_command(nodes["n1"], "show.sh", {"start": nasty, "gone": "", "hold": "1.5"}, scripts)
-        assert (await nodes["n1"].run(command)).stdout == f"<start={nasty}><hold=1.5>"
+        values = {"match": nasty, "gone": "", "hold": "1.5"}
+        command = script_command(nodes["n1"], "show.sh", values, scripts)
+        assert script_stdin(values) is None
+        assert (await nodes["n1"].run(command)).stdout == f"<match={nasty}><hold=1.5>"
+        values |= {"start": nasty}
+        command = script_command(nodes["n1"], "show.sh", values, scripts)
+        assert script_stdin(values) == f"start={nasty}\n.\n".encode()
+        assert (await nodes["n1"].run(command)).stdout == f"<-><match={nasty}><hold=1.5>"
 
 
 async def test_path_of_the_inventory(server: SshServer, tmp_path: Path) -> None:

@@ -198,7 +198,9 @@ async def test_one_unreachable_node_is_named(server: SshServer) -> None:
 
 async def test_stream_has_back_pressure_and_an_end(each_server: SshServer) -> None:
     async with open_nodes(each_server.inventory()) as nodes:
-        async with nodes["n1"].stream("i=0; while [ $i -lt 3 ]; do echo $i; i=$((i+1)); done; echo e >&2; exit 7") as s:
+        async with nodes["n1"].stream(
+            "i=0; while [ $i -lt 3 ]; do echo $i; i=$((i+1)); done; echo e >&2; exit 7", timeout_s=30
+        ) as s:
             assert [line async for line in s.lines()] == ["0", "1", "2"]
             result = await s.wait()
         assert (result.status, result.stderr) == (7, "e\n")

@@ -7,9 +7,10 @@ import pytest
 
 from rig.journal.records import EventSeen, Finding, InstanceServed
 from rig.observe import exo_events
-from rig.observe.events import SERVED_AT_ONCE, EventLogs, KnownLog, LogReading, digest
+from rig.observe.events import SERVED_AT_ONCE, EventLogs
 from rig.observe.exo import Exo
-from rig.observe.target import Reported, ServedBy, TargetEvent
+from rig.observe.log_reading import KnownLog, LogReading, digest
+from rig.observe.target import NotUnderstood, Reported, ServedBy, TargetEvent
 from tests.observe.api import DATA, Api
 from tests.observe.conftest import Written
 
@@ -37,7 +38,7 @@ def _seen(written: Written) -> list[tuple[str, str, int, Any]]:
 
 @pytest.fixture
 def logs(exo: Exo, written: Written) -> EventLogs:
-    return EventLogs(exo, written.journal)
+    return EventLogs(exo, written.journal, connections={})
 
 
 def test_captured_events_are_told_in_canonical_form() -> None:
@@ -69,13 +70,37 @@ def test_a_request_tells_its_instance_and_other_tasks_nothing() -> None:
     assert exo_events.parse(json.dumps(warmup).encode()) is None
 
 
+@pytest.mark.parametrize("entry", [b"{}", b"7", b"[]", b"null", b'{"Somethi', b'{"InstanceLinkCreated": {"link": {}}}'])
+def test_foreign_entries_tell_nothing(entry: bytes) -> None:
+    event = exo_events.parse(entry)
+    assert event is None or event == TargetEvent("InstanceLinkCreated", {})
+
+
 @pytest.mark.parametrize(
     "entry",
-    [b"{}", b"7", b"[]", b'{"InstanceCreated"', b'{"InstanceCreated": 7}', b'{"InstanceCreated": {"instance": 7}}'],
+    [
+        b'{"InstanceCreated"',
+        b'{"InstanceCreated": 7}',
+        b'{"InstanceCreated": {"instance": 7}}',
+        b'{"InstanceCreated": {"instance": {"MlxRingInstance": {"instance_id": "i", "assignments": {}}}}}',
+        b'{"InstanceDeleted": {"id": "i"}}',
+        b'{"RunnerStatusUpdated": {"runner_id": "r", "runner_status": {"status": "RunnerReady"}}}',
+        b'{"DeploymentCreated": {"deployment": {"deployment_id": "d"}}}',
+        b'{"DeploymentPlaced": {"deployments": []}}',
+        b'{"TaskCreated": {"task": 7}}',
+    ],
 )
-def test_foreign_entries_never_raise(entry: bytes) -> None:
-    event = exo_events.parse(entry)
-    assert event is None or event == TargetEvent("InstanceCreated", {})
+def test_entries_that_matter_and_say_it_otherwise_are_not_understood(entry: bytes) -> None:
+    assert isinstance(exo_events.parse(entry), NotUnderstood)
+
+
+async def test_what_is_not_understood_is_counted_and_found(api: Api, logs: EventLogs, written: Written) -> None:
+    api.answers["/events"] = json.dumps([_noise(0), {"InstanceDeleted": {"id": "i"}}, _created(2)] * 2).encode()
+    await logs.read("a", api.url)
+    [finding] = [record for record in written.records if isinstance(record, Finding)]
+    assert finding.code == "event-not-understood"
+    assert finding.data == {"node": "a", "count": 2, "facets": ["events"]}
+    assert [index for _, _, index, _ in _seen(written)] == [2, 5]
 
 
 async def test_only_what_is_new_is_written(api: Api, logs: EventLogs, written: Written) -> None:

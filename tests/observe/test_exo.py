@@ -10,7 +10,7 @@ from aiohttp import web
 
 from rig.errors import TargetError, TargetUnreachable
 from rig.observe.exo import Exo
-from rig.observe.target import Poll, Target
+from rig.observe.target import Answered, Poll, Target
 from tests.observe.api import DATA, STATE, Answer, Api
 
 INSTANCES = Poll("/state/instances", ("instances",))
@@ -52,7 +52,7 @@ async def test_every_poll_yields_its_facets(api: Api, exo: Exo) -> None:
     found = {
         facet: value
         for poll in target.polls
-        for facet, value in (await target.read(api.url, poll, timeout_s=5)).items()
+        for facet, value in (await target.read(api.url, poll, timeout_s=5)).facets.items()
     }
     assert set(found) == {facet for poll in target.polls for facet in poll.facets}
     assert found["node_id"] == STATE["topology"]["nodes"][0]
@@ -64,7 +64,7 @@ async def test_every_poll_yields_its_facets(api: Api, exo: Exo) -> None:
 async def test_without_a_keeper_there_are_no_deployments(api: Api, exo: Exo) -> None:
     del api.answers["/deployments"]
     poll = next(poll for poll in exo.polls if "deployments" in poll.facets)
-    assert await exo.read(api.url, poll, timeout_s=5) == {}
+    assert await exo.read(api.url, poll, timeout_s=5) == Answered({})
     with pytest.raises(TargetError, match="no deployments keeper"):
         await exo.deployments(api.url)
     api.answers["/state/deployments"] = (DATA / "state_deployments_upstream.json").read_bytes()

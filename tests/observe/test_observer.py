@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rig.clock import RunClock
 from rig.errors import JournalError
 from rig.journal.records import EventSeen, InstanceServed, MasterSeen, Own
 from rig.observe.exo import Exo
@@ -14,11 +15,20 @@ from rig.observe.watch import WatchTiming
 from tests.observe.api import DATA, Api
 from tests.observe.conftest import Written
 
-FAST = WatchTiming(interval_s=0.05, timeout_s=0.5, rare_s=0.2, index_s=0.05)
+FAST = WatchTiming(close_s=0.05, timeout_s=0.5, rare_s=0.2, index_s=0.05)
+
+
+class Slept(RunClock):
+    """Of a controller that slept."""
+
+    def wall_drift(self) -> float:
+        return 7.25
 
 
 async def test_it_observes_until_it_is_told_to_stop(api: Api, exo: Exo, written: Written) -> None:
     before = asyncio.all_tasks()
+    clock = Slept()
+    written.journal.now, written.journal.wall_drift = clock.now, clock.wall_drift
     observer = Observer(exo, {"a": api.url}, written.journal, timing=FAST)
     stop = asyncio.Event()
     running = asyncio.create_task(observer.run(stop))
@@ -28,6 +38,7 @@ async def test_it_observes_until_it_is_told_to_stop(api: Api, exo: Exo, written:
     stop.set()
     async with asyncio.timeout(2):
         await running
+    assert {record.wall_drift_s for record in written.records if isinstance(record, Own)} == {7.25}
     asked = len(api.asked)
     await asyncio.sleep(0.2)
     assert len(api.asked) == asked

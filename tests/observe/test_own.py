@@ -12,7 +12,8 @@ async def test_a_stalled_event_loop_shows_and_a_calm_one_does_not(written: Writt
     def records() -> list[Own]:
         return [record for record in written.records if isinstance(record, Own)]
 
-    task = asyncio.create_task(own_health(written.journal, lambda: 0.25, interval_s=0.2))
+    written.journal.wall_drift = lambda: 0.25
+    task = asyncio.create_task(own_health(written.journal, interval_s=0.2))
     try:
         await written.until(lambda: len(records()) == 1)
         time.sleep(0.3)  # noqa: ASYNC251  # the stall that is to be seen

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import select
 import signal
@@ -10,17 +11,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 
-from rig.journal.records import Facet, Finding, Reachability, ViewChanged
+from rig.journal.records import Facet, Finding, Looked, Reachability, ViewChanged
 from rig.observe.exo import Exo
-from rig.observe.watch import NodeWatch, WatchTiming, facets_of, watch
-from tests.observe.api import Api
+from rig.observe.watch import Attention, NodeWatch, WatchTiming, facets_of, watch
+from tests.observe.api import Answer, Api
 from tests.observe.conftest import Written
 
-FAST = WatchTiming(interval_s=0.05, timeout_s=0.5, rare_s=0.2, index_s=0.05)
+
+def CLOSE() -> Attention:  # noqa: N802 (a constant)
+    return "close"
+
+
+FAST = WatchTiming(close_s=0.05, timeout_s=0.5, rare_s=0.2, index_s=0.05)
 
 
 def _views(written: Written, facet: Facet, node: str = "a") -> list[ViewChanged]:
@@ -52,7 +59,7 @@ def frozen_url() -> Iterator[tuple[str, int]]:
 
 
 async def test_a_first_round_tells_every_facet_and_further_ones_nothing(api: Api, exo: Exo, written: Written) -> None:
-    watching = NodeWatch(exo, "a", api.url, written.journal, FAST)
+    watching = NodeWatch(exo, "a", api.url, written.journal, FAST, CLOSE)
     await watching.round()
     first = [record for record in written.records if isinstance(record, ViewChanged)]
     assert {record.facet for record in first} == facets_of(exo)
@@ -74,7 +81,7 @@ async def test_a_change_lies_in_the_interval_that_is_told(api: Api, exo: Exo, wr
         return web.Response(body=body)
 
     api.answers["/state/runners"] = runners
-    task = asyncio.create_task(watch(exo, {"a": api.url}, written.journal, FAST))
+    task = asyncio.create_task(watch(exo, {"a": api.url}, written.journal, FAST, CLOSE))
     try:
         await written.until(lambda: len(_views(written, "runners")) == 1)
         for number in range(12):
@@ -96,7 +103,7 @@ async def test_a_frozen_node_delays_no_other_and_is_asked_one_thing_at_a_time(
     api: Api, exo: Exo, written: Written, frozen_url: tuple[str, int]
 ) -> None:
     url, pid = frozen_url
-    task = asyncio.create_task(watch(exo, {"a": api.url, "b": url}, written.journal, FAST))
+    task = asyncio.create_task(watch(exo, {"a": api.url, "b": url}, written.journal, FAST, CLOSE))
     try:
         await written.until(lambda: bool(_views(written, "runners", "b")))
         os.kill(pid, signal.SIGSTOP)
@@ -121,7 +128,7 @@ async def test_a_frozen_node_delays_no_other_and_is_asked_one_thing_at_a_time(
 
 async def test_a_node_that_comes_back_is_asked_who_it_is_at_once(api: Api, exo: Exo, written: Written) -> None:
     timing = replace(FAST, rare_s=1000.0)
-    task = asyncio.create_task(watch(exo, {"a": api.url}, written.journal, timing))
+    task = asyncio.create_task(watch(exo, {"a": api.url}, written.journal, timing, CLOSE))
     try:
         await written.until(lambda: len(_views(written, "memory")) == 1)  # the last of a round
         await api.stop()
@@ -144,8 +151,8 @@ async def test_the_event_index_is_told_seldom_but_its_last_value_always(api: Api
         return web.Response(body=str(index).encode())
 
     api.answers["/state/lastEventAppliedIdx"] = next_index
-    timing = replace(FAST, interval_s=0.02, index_s=0.3)
-    task = asyncio.create_task(watch(exo, {"a": api.url}, written.journal, timing))
+    timing = replace(FAST, close_s=0.02, index_s=0.3)
+    task = asyncio.create_task(watch(exo, {"a": api.url}, written.journal, timing, CLOSE))
     try:
         await written.until(lambda: bool(views := _views(written, "event_index")) and views[-1].value == 20)
     finally:
@@ -158,7 +165,7 @@ async def test_the_event_index_is_told_seldom_but_its_last_value_always(api: Api
 
 async def test_a_node_is_asked_at_most_five_times_a_second(api: Api, exo: Exo, written: Written) -> None:
     """Counted in rounds: 20 rounds are 20 s at the stock interval, in which the rare ones come twice."""
-    watching = NodeWatch(exo, "a", api.url, written.journal, WatchTiming())
+    watching = NodeWatch(exo, "a", api.url, written.journal, WatchTiming(), CLOSE)
     for _ in range(20):
         await watching.round()
     rare = sum(poll.rare for poll in exo.polls)
@@ -169,8 +176,8 @@ async def test_while_nodes_are_probed_rounds_are_few_and_look_at_everything(
     api: Api, exo: Exo, written: Written
 ) -> None:
     """Two rounds, a sparing interval apart: the event index, which every second round asks for, is in both."""
-    timing = WatchTiming(interval_s=0.01, sparing_s=0.4)
-    task = asyncio.create_task(NodeWatch(exo, "a", api.url, written.journal, timing, lambda: True).run())
+    timing = WatchTiming(close_s=0.01, sparing_s=0.4)
+    task = asyncio.create_task(NodeWatch(exo, "a", api.url, written.journal, timing, lambda: "sparing").run())
     begun = written.journal.now()
     try:
         await written.until(lambda: api.count("/state/lastEventAppliedIdx") == 2)
@@ -182,20 +189,23 @@ async def test_while_nodes_are_probed_rounds_are_few_and_look_at_everything(
 
 async def test_an_answer_that_cannot_be_read_is_one_finding_until_it_can(api: Api, exo: Exo, written: Written) -> None:
     good = api.answers["/state/runners"]
-    watching = NodeWatch(exo, "a", api.url, written.journal, FAST)
+    watching = NodeWatch(exo, "a", api.url, written.journal, FAST, CLOSE)
     for answer in (b"<html>", b"<html>", good, b"[]", b"[]"):
         api.answers["/state/runners"] = answer
         await watching.round()
     findings = [record for record in written.records if isinstance(record, Finding)]
-    assert [finding.code for finding in findings] == ["unreadable-answer"] * 2
-    assert findings[0].data == {"node": "a", "path": "/state/runners"}
+    assert [finding.code for finding in findings] == ["answer-not-understood"] * 2
+    assert findings[0].data == {"node": "a", "path": "/state/runners", "facets": ["runners", "loading"]}
+    watching.tell_cost()
+    [looked] = [record for record in written.records if isinstance(record, Looked)]
+    assert looked.misread == {"runners": 4}
     assert [r.reachable for r in _reach(written)] == [True]
     assert len(_views(written, "instances")) == 1
 
 
 async def test_a_node_that_was_never_there_is_told_once(exo: Exo, api: Api, written: Written) -> None:
     await api.stop()
-    watching = NodeWatch(exo, "a", api.url, written.journal, FAST)
+    watching = NodeWatch(exo, "a", api.url, written.journal, FAST, CLOSE)
     await watching.round()
     await watching.round()
     [reach] = _reach(written)
@@ -204,7 +214,7 @@ async def test_a_node_that_was_never_there_is_told_once(exo: Exo, api: Api, writ
 
 
 async def test_facets_keep_their_interval_over_an_outage(api: Api, exo: Exo, written: Written) -> None:
-    watching = NodeWatch(exo, "a", api.url, written.journal, FAST)
+    watching = NodeWatch(exo, "a", api.url, written.journal, FAST, CLOSE)
     await watching.round()
     before = written.journal.now()
     await api.stop()
@@ -216,3 +226,87 @@ async def test_facets_keep_their_interval_over_an_outage(api: Api, exo: Exo, wri
     assert change.value == {}
     assert change.since_t is not None
     assert change.since_t < before < change.t
+
+
+CHANGED: dict[str, Any] = {
+    "/state/instances": {"i1": {"MlxRingInstance": {"instanceId": "i1", "assignments": {"modelId": "m"}}}},
+    "/state/runners": {"r1": {"status": "RunnerReady"}},
+    "/deployments": {"deployments": [{"deployment": {"deploymentId": "d1", "modelCard": {"modelId": "m"}}}]},
+    "/state/topology": {"members": ["n1"]},
+    "/state/nodeMemory": {"n1": {"free": 7}},
+}
+
+
+@pytest.mark.parametrize("path", CHANGED)
+async def test_an_answer_of_another_shape_is_found_and_the_rest_of_it_taken(
+    api: Api, exo: Exo, written: Written, path: str
+) -> None:
+    api.answers[path] = json.dumps(CHANGED[path]).encode()
+    watching = NodeWatch(exo, "a", api.url, written.journal, FAST, CLOSE)
+    await watching.round()
+    [finding] = [record for record in written.records if isinstance(record, Finding)]
+    facets = next(poll.facets for poll in exo.polls if poll.name == path)
+    assert finding.code == "answer-not-understood"
+    assert finding.data == {"node": "a", "path": path, "facets": list(facets)}
+    assert {record.facet for record in written.records if isinstance(record, ViewChanged)} == facets_of(exo)
+
+
+async def test_a_path_that_is_gone_is_found(api: Api, exo: Exo, written: Written) -> None:
+    del api.answers["/state/runners"]
+    await NodeWatch(exo, "a", api.url, written.journal, FAST, CLOSE).round()
+    assert [record.code for record in written.records if isinstance(record, Finding)] == ["answer-not-understood"]
+
+
+async def test_an_error_status_is_no_changed_answer(api: Api, exo: Exo, written: Written) -> None:
+    api.statuses["/state/runners"] = 500
+    watching = NodeWatch(exo, "a", api.url, written.journal, FAST, CLOSE)
+    await watching.round()
+    watching.tell_cost()
+    assert [record.code for record in written.records if isinstance(record, Finding)] == ["unreadable-answer"]
+    assert [record.misread for record in written.records if isinstance(record, Looked)] == [{}]
+
+
+@pytest.mark.parametrize(
+    ("attention", "round_s", "interval_s"),
+    [
+        ("close", 0.02, 1.0),
+        ("close", 0.6, 2.4),
+        ("sparing", 0.6, 3.0),
+        ("calm", 0.02, 5.0),
+        ("calm", 0.75, 7.5),
+        ("calm", 9, 30),
+    ],
+)
+def test_looking_is_a_bounded_share_of_a_nodes_time(attention: Attention, round_s: float, interval_s: float) -> None:
+    assert WatchTiming().interval_s(attention, round_s) == pytest.approx(interval_s)
+
+
+async def test_rounds_are_further_apart_where_answers_are_dear(api: Api, exo: Exo, written: Written) -> None:
+    """Each answer takes 40 ms, so that two rounds of five or six are at least half a second of other things apart."""
+
+    def slow(body: bytes) -> Answer:
+        async def answer(_: web.Request) -> web.Response:
+            await asyncio.sleep(0.04)
+            return web.Response(body=body)
+
+        return answer
+
+    begun: list[float] = []
+
+    async def instances(_: web.Request) -> web.Response:
+        begun.append(written.journal.now())
+        return web.Response(body=b"{}")
+
+    api.answers |= {path: slow(body) for path, body in api.answers.items() if isinstance(body, bytes)}
+    api.answers["/state/instances"] = instances
+    timing = replace(FAST, close_share=0.25)
+    task = asyncio.create_task(NodeWatch(exo, "a", api.url, written.journal, timing, CLOSE).run())
+    try:
+        await written.until(lambda: len(begun) >= 3)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert begun[2] - begun[1] > 4 * 3 * 0.04
+    [looked] = [record for record in written.records if isinstance(record, Looked)]
+    assert looked.answer_s > 6 * 0.04
+    assert looked.asked >= 10

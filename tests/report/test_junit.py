@@ -47,7 +47,7 @@ def test_each_status_becomes_what_a_build_server_shows() -> None:
     failure = suite.find("testcase/failure")
     assert failure is not None
     assert failure.get("message") == "found <this> & that"
-    assert failure.text == "a promise\nline \ufffd one"
+    assert failure.text == "a promise\nline \u2400 one"
 
 
 def test_what_the_plan_requires_and_was_not_looked_at_is_an_error() -> None:

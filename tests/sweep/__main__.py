@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType
 
 from tests.sweep.case import Case, Outcome, all_cases, run_case
+from tests.sweep.disks import DISKS
 from tests.sweep.hostile import CONDITIONS
 from tests.sweep.nursery import Nursery
 from tests.sweep.world import World
@@ -40,7 +41,8 @@ def tasks(only: str) -> list[Task]:
     def of(case: Case) -> Task:
         return Task(str(case), lambda world, nursery, folder: run_case(world, nursery, case, folder))
 
-    every = [*(Task(name, run) for name, run in CONDITIONS.items()), *map(of, all_cases())]  # the long ones first
+    conditions = CONDITIONS | DISKS
+    every = [*(Task(name, run) for name, run in conditions.items()), *map(of, all_cases())]  # the long ones first
     return [task for task in every if only in task.name]
 
 

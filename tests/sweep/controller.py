@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,6 +46,8 @@ class Order:
     journal: str = ""
     step_clock_s: float = 0.0  # the wall clock jumps by so much …
     step_at: str = "struck"  # … when the fault has come so far
+    lock_s: float = 30.0
+    sleep_at: str = ""  # it stops itself when the fault has come so far, as a laptop that is closed
 
 
 def planned(order: Order) -> Planned:
@@ -79,18 +83,28 @@ async def strike(order: Order) -> tuple[str, str]:
     async def instances() -> Sequence[InstanceView]:
         return [InstanceView(instance_id="i1", model=MODEL, runners={"n1": "r1"}, port=None)]
 
+    def asleep(record: AnyRecord) -> None:
+        if isinstance(record, FaultChanged) and record.state == order.sleep_at:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
     def stepped(record: AnyRecord) -> None:
         if order.step_clock_s and isinstance(record, FaultChanged) and record.state == order.step_at:
             true = time.time
             time.time = lambda: true() + order.step_clock_s
 
     journal.subscribe(stepped)
+    journal.subscribe(asleep)
     try:
         async with open_nodes(inventory) as nodes:
             await asyncio.gather(*(upload(conn) for conn in nodes.values()))
-            await refuse_live(nodes, inventory=order.inventory)
-            async with hold_locks(nodes, "sweep", ttl_s=3.0):
-                context = AimContext(nodes=nodes, instances=instances, rehearsed=frozenset(nodes))
+            async with hold_locks(nodes, "sweep", ttl_s=order.lock_s):
+                await refuse_live(nodes, inventory=order.inventory)
+                context = AimContext(
+                    nodes=nodes,
+                    instances=instances,
+                    rehearsed=frozenset(nodes),
+                    emulated=inventory.emulated is not None,
+                )
                 fault = Fault(planned(order), context, journal, Identity(run="sweep", owner=default_owner()))
                 return await fault.run(asyncio.Event()), fault.reason
     finally:

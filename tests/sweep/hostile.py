@@ -14,17 +14,19 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from rig.config.inventory import Inventory, Node
-from rig.errors import CommandTimeout, NodeError, RigError, SshError
+from rig.errors import CommandTimeout, LeaseError, NodeError, RigError, SshError
 from rig.faults.plan.registry import KINDS
 from rig.journal.write import journal_name
 from rig.nodes.doctor_full import examine_fully
 from rig.nodes.inspect import inspect
+from rig.nodes.lock import hold_locks
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import open_nodes
 from tests.nodes.servers import SshServer
 from tests.sweep.case import HOLD_S, MOMENTS, Moment, Outcome, Struck, end_of, left_over, run, settled
+from tests.sweep.controller import Order
 from tests.sweep.nursery import Nursery
-from tests.sweep.world import World
+from tests.sweep.world import World, wait_for
 
 Condition: TypeAlias = Callable[[World, Nursery, Path], Outcome]
 
@@ -48,6 +50,63 @@ def controller_stopped(kind: str, moment: Moment) -> Condition:
         return _expecting(outcome, folder, {"healed"})
 
     return carry_out
+
+
+def lock_stolen(kind: str) -> Condition:
+    """The controller falls asleep right before it sends its script, its lock runs out, another rig takes the node; then
+    it wakes. Nothing is struck, and it says why.
+    """
+
+    def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
+        folder.mkdir(parents=True)
+        world.n1.fresh_exo()
+        before = settled(world)
+        inventory = folder / "inventory.json"
+        inventory.write_text(world.inventory().model_dump_json())
+        order = Order(
+            inventory=str(inventory), kind=kind, hold_s=HOLD_S, out=str(folder), sleep_at="planned", lock_s=2.0
+        )
+        controller = nursery.start(order)
+        wait_for(lambda: _is_stopped(controller), "the controller to fall asleep")
+        begun, known = time.monotonic(), world.n1.logs()
+        try:
+            asyncio.run(_wake_under_another_lock(world.inventory(), controller))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(controller, signal.SIGKILL)
+        struck = [
+            name
+            for name in world.n1.logs() - known
+            if "struck" in (world.n1.rig_dir / "log" / f"{name}.log").read_text()
+        ]
+        wrong = [f"it was struck: {name}" for name in struck] + left_over(world, before, None)
+        what = f"{kind:18} lock stolen while asleep"
+        return _expecting(Outcome(what, "nothing", time.monotonic() - begun, None, wrong), folder, {"skipped"})
+
+    return carry_out
+
+
+def _is_stopped(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("T")
+    return False
+
+
+def _await_end(pid: int) -> None:
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the controller to end")
+
+
+async def _wake_under_another_lock(inventory: Inventory, controller: int) -> None:
+    """Takes both nodes as soon as the sleeper's lock has run out, wakes it, and keeps them until it has ended."""
+    async with open_nodes(inventory) as nodes, asyncio.timeout(LATE_S):
+        while True:
+            try:
+                async with hold_locks(nodes, "another run"):
+                    os.kill(controller, signal.SIGCONT)
+                    await asyncio.to_thread(_await_end, controller)
+                    return
+            except LeaseError:
+                await asyncio.sleep(0.2)
 
 
 def controller_disk_full(kind: str, moment: Moment) -> Condition:
@@ -95,7 +154,7 @@ def clock_stepped(kind: str, moment: Moment, step_s: float) -> Condition:
         outcome = run(world, nursery, what, folder, kind, moment, lambda _: None, step_clock_s=step_s, plant=plant)
         on_time = outcome.late_s is None or abs(outcome.late_s) < LATE_S
         wrong = [] if on_time else [f"healed {outcome.late_s:+.1f} s after its time"]
-        return _with(_expecting(outcome, folder, {"healed"}), wrong)
+        return with_wrong(_expecting(outcome, folder, {"healed"}), wrong)
 
     return carry_out
 
@@ -111,7 +170,7 @@ def healer_killed(kind: str) -> Condition:
             world.n1.kill_healers()
 
         outcome = run(world, nursery, f"{kind:18} healing  guard's heal killed", folder, kind, "holding", harm)
-        return _with(outcome, [] if outcome.healed_by == "guard" else ["not healed by the guard"])
+        return with_wrong(outcome, [] if outcome.healed_by == "guard" else ["not healed by the guard"])
 
     return carry_out
 
@@ -131,7 +190,25 @@ def node_killed(kind: str) -> Condition:
 
         what = f"{kind:18} holding  node lost power"
         outcome = run(world, nursery, what, folder, kind, "holding", harm, hold_s=30.0, plant=False)
-        return _with(outcome, [] if outcome.healed_by == "guard" else ["not healed by the guard"])
+        return with_wrong(outcome, [] if outcome.healed_by == "guard" else ["not healed by the guard"])
+
+    return carry_out
+
+
+def rules_flushed(kind: str) -> Condition:
+    """Somebody flushes the rules in mid-hold and leaves their table: what is said is not that it lasted."""
+
+    def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
+        def harm(struck: Struck) -> None:
+            del struck
+            tables = [line.split() for line in world.n1.command("nft", "list", "tables").splitlines()]
+            for words in tables:
+                if words[2].startswith("rig_"):
+                    world.n1.command("nft", "flush", *words)
+
+        what = f"{kind:18} holding  rules flushed"
+        outcome = run(world, nursery, what, folder, kind, "holding", harm, hold_s=4.0)
+        return _expecting(outcome, folder, {"ineffective"})
 
     return carry_out
 
@@ -183,7 +260,7 @@ def supervised(world: World, nursery: Nursery, folder: Path) -> Outcome:
         watching.join(20)
     journal = (folder / "journal.jsonl").read_text()
     missing = [] if "restarted_early" in journal else ["the early restart is not in the journal"]
-    return _with(outcome, missing)
+    return with_wrong(outcome, missing)
 
 
 def hanging_commands(world: World, nursery: Nursery, folder: Path) -> Outcome:
@@ -342,10 +419,10 @@ async def _look(inventory: Inventory) -> None:
 def _expecting(outcome: Outcome, folder: Path, states: set[str]) -> Outcome:
     """The controller lived: what it makes of it must be the truth."""
     end = end_of(folder)
-    return _with(outcome, [] if end["state"] in states else [f"the controller says {end}"])
+    return with_wrong(outcome, [] if end["state"] in states else [f"the controller says {end}"])
 
 
-def _with(outcome: Outcome, wrong: list[str]) -> Outcome:
+def with_wrong(outcome: Outcome, wrong: list[str]) -> Outcome:
     return Outcome(outcome.what, outcome.healed_by, outcome.after_s, outcome.late_s, [*outcome.residue, *wrong])
 
 
@@ -360,6 +437,8 @@ def _crossed() -> Iterator[tuple[str, Condition]]:
             if KINDS[kind].hold == "none" and moment in ("holding", "healing"):
                 continue  # no hold; and it heals on a node that the controller is only about to find again
             yield f"{kind:18} {moment:8} controller stopped", controller_stopped(kind, moment)
+            if moment == "struck":
+                yield f"{kind:18} lock stolen while asleep", lock_stolen(kind)
             if moment != "healing":
                 yield f"{kind:18} {moment:8} disk full", controller_disk_full(kind, moment)
                 step_s = 3600.0 if number % 2 else -3600.0
@@ -372,6 +451,7 @@ CONDITIONS: Final[dict[str, Condition]] = {
         f"{kind:18} healing  guard's heal killed": healer_killed(kind) for kind in ("freeze", "partition", "node-crash")
     },
     **{f"{kind:18} holding  node lost power": node_killed(kind) for kind in ("node-crash", "disk-fill", "net-loss")},
+    **{f"{kind:18} holding  rules flushed": rules_flushed(kind) for kind in ("partition", "net-loss")},
     "sshd restarted": sshd_restarted,
     "script stopped, controller killed": script_stopped,
     "a supervisor restarts exo at once": supervised,

@@ -17,6 +17,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,6 +46,7 @@ class Machine:
     namespace: str
     guarded: bool = True
     boots: int = 0
+    session: dict[str, str] = field(default_factory=dict[str, str])  # what SSH adds to the environment of its sessions
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]])
 
     def __post_init__(self) -> None:
@@ -89,15 +92,15 @@ class Machine:
 
     def _serve_ssh(self) -> None:
         command = [sys.executable, str(SSH_SERVER), str(self.keys.folder), str(INNER_PORT)]
-        self.sshd = self._serve(command, self.keys.folder)
+        self.sshd = self._serve(command, self.keys.folder, **self.session)
 
-    def _serve(self, command: list[str], folder: Path) -> subprocess.Popen[bytes]:
+    def _serve(self, command: list[str], folder: Path, **more: str) -> subprocess.Popen[bytes]:
         server = subprocess.Popen(
             [*self.enter, *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=folder,
-            env=self.environment,
+            env=self.environment | more,
         )
         assert server.stdout is not None
         assert server.stdout.readline().startswith(b"ready"), f"did not start: {command}"
@@ -109,6 +112,23 @@ class Machine:
         self.sshd.wait()
         self.processes.remove(self.sshd)
         self._serve_ssh()
+
+    @contextmanager
+    def as_darwin(self, zone: str) -> Generator[None]:
+        """The scripts take it for a Mac, where `ps` tells who a process is; `zone`: the TZ of SSH sessions."""
+        shims = {"uname": "echo Darwin", "sysctl": "exit 1"}
+        for name, text in shims.items():
+            (self._bin / name).write_text(f"#!/bin/sh\n{text}\n")
+            (self._bin / name).chmod(0o755)
+        self.session["TZ"] = zone
+        self.restart_sshd()
+        try:
+            yield
+        finally:
+            for name in shims:
+                (self._bin / name).unlink()
+            del self.session["TZ"]
+            self.restart_sshd()
 
     def power_off(self) -> None:
         """Every process of the node at once, and what the kernel held for it; files stay."""

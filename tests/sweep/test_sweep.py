@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from rig.faults.plan.registry import KINDS
 from tests.sweep.case import Case, all_cases, run_case
-from tests.sweep.hostile import controller_stopped, node_killed
+from tests.sweep.disks import folder_full, folder_gone, power_cut, zone_changed
+from tests.sweep.hostile import Condition, controller_stopped, lock_stolen, node_killed, rules_flushed
 from tests.sweep.nursery import Nursery
 from tests.sweep.world import World
 
@@ -60,9 +61,29 @@ def test_a_controller_that_sleeps_through_the_heal(world: World, nursery: Nurser
     assert controller_stopped("freeze", "holding")(world, nursery, tmp_path / "case").residue == []
 
 
+def test_a_controller_that_wakes_to_a_node_of_another(world: World, nursery: Nursery, tmp_path: Path) -> None:
+    assert lock_stolen("freeze")(world, nursery, tmp_path / "case").residue == []
+
+
 def test_a_power_failure_without_a_controller(world: World, nursery: Nursery, tmp_path: Path) -> None:
     outcome = node_killed("node-crash")(world, nursery, tmp_path / "case")
     assert (outcome.healed_by, outcome.residue) == ("guard", [])
+
+
+@pytest.mark.parametrize("condition", [power_cut, folder_full, folder_gone])
+def test_what_happens_to_the_disk_of_the_leases(
+    world: World, nursery: Nursery, tmp_path: Path, condition: Callable[[str], Condition]
+) -> None:
+    assert condition("node-crash")(world, nursery, tmp_path / "case").residue == []
+
+
+def test_a_session_in_another_zone_than_the_guard(world: World, nursery: Nursery, tmp_path: Path) -> None:
+    assert zone_changed("freeze")(world, nursery, tmp_path / "case").residue == []
+
+
+def test_rules_that_are_flushed_in_the_hold(world: World, nursery: Nursery, tmp_path: Path) -> None:
+    outcome = rules_flushed("partition")(world, nursery, tmp_path / "case")
+    assert (outcome.healed_by, outcome.residue) == ("script", [])
 
 
 def test_residue_is_found(world: World, nursery: Nursery, tmp_path: Path) -> None:

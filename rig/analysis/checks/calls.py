@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
+from rig.analysis.keeper.rules import BUSY_S, PROMPT_S
 from rig.journal.records import ApiCall
 
 
@@ -33,6 +34,45 @@ def duplicates_refused(analysis: Analysis) -> Answer:
     if not judged:
         return Answer("not-exercised", "no model was deployed twice")
     return Answer("pass", f"each of {len(judged)} second deployments was refused with 409")
+
+
+def deleted_once(analysis: Analysis) -> Answer:
+    """What was deleted is unknown from then on: asked for again, it is 404, and takes no other instance with it."""
+    rules = analysis.watch.rules
+    deleted: dict[str, float] = {}
+    models: dict[str, str] = {}
+    judged = 0
+    wrong: list[str] = []
+    for call in _in_order(analysis):
+        if call.what == "deploy" and call.subject is not None and call.model is not None:
+            models[call.subject] = call.model
+        if call.what != "delete-deployment" or call.subject is None or call.status is None:
+            continue
+        since_t = deleted.setdefault(call.subject, call.t)
+        if call.asked_t - since_t < rules.scaled(PROMPT_S) + BUSY_S:
+            continue  # the first time, or it was still on its way
+        judged += 1
+        what = f"{call.subject} deleted at {since_t:.1f} s and again at {call.asked_t:.1f} s"
+        if call.status != 404:
+            wrong.append(f"{what}: {call.status}")
+        wrong += [f"{what}: {name} went" for name in _gone_after(analysis, models.get(call.subject), call)]
+    if wrong:
+        return Answer("fail", "what had been deleted was deleted again", evidence(wrong))
+    if not judged:
+        return Answer("not-exercised", "nothing was deleted twice")
+    return Answer("pass", f"404 each of {judged} times, and nothing went")
+
+
+def _gone_after(analysis: Analysis, model: str | None, call: ApiCall) -> list[str]:
+    """Instances of a model that went right after a call, while it was deployed."""
+    by_t = call.t + analysis.watch.rules.scaled(PROMPT_S)
+    return [
+        life.id
+        for story in analysis.watch.stories
+        for life in story.of_model(model or "")
+        if life.gone is not None and story.deployed_at(life.model, life.gone.order) is not None
+        if call.asked_t <= life.gone.span.after_t and life.gone.span.by_t <= by_t
+    ]
 
 
 def unknown_is_404(analysis: Analysis) -> Answer:
@@ -85,6 +125,7 @@ def _in_order(analysis: Analysis) -> list[ApiCall]:
 
 CHECKS = [
     Check("duplicates-refused", "a second deployment of a model is refused with 409", duplicates_refused),
+    Check("deleted-once", "a deployment that was deleted is unknown from then on", deleted_once),
     Check("unknown-is-404", "an unknown deployment or instance is 404", unknown_is_404),
     Check("placed-by-hand-appears", "an instance asked for with 200 appears", placed_by_hand_appears),
     Check("as-expected", "a scripted scenario goes as it says", as_expected),

@@ -44,12 +44,17 @@ def faults_healed(analysis: Analysis) -> Answer:
 def every_kind_struck(analysis: Analysis) -> Answer:
     rows = {row.kind: row for row in analysis.kinds}
     due = [kind for kind in analysis.settings.plan_kinds if kind in analysis.settings.due_kinds or rows[kind].planned]
+    if not due and analysis.settings.plan_kinds:
+        return Answer("unknown", "no fault was due: the run was too short for its plan")
     if not due:
-        return Answer("not-exercised", "no fault was due")
+        return Answer("not-exercised", "the plan strikes nothing")
+    stopped = {kind: sum(fault.stopped for fault in analysis.faults if fault.kind == kind) for kind in due}
     empty = [
         f"{kind}: {row.skipped} skipped, {row.ineffective} ineffective, {row.invalid} invalid of {row.planned}"
         for kind in due
-        if (row := rows[kind]).planned and not row.effective and row.skipped + row.ineffective + row.invalid
+        if (row := rows[kind]).planned
+        and not row.effective
+        and row.skipped + row.ineffective + row.invalid > stopped[kind]
     ]
     if empty:
         return Answer("fail", "kinds of faults never took effect", evidence(empty))

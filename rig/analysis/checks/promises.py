@@ -1,7 +1,8 @@
 """One check for each promise of the keeper, judged in every session of a master that the journal tells of.
 
-Broken once: fail. Otherwise kept at least once, by a session's own log: pass. What only views show may be broken, never
-proved kept: without any log it is unknown. Promises that nothing called upon were not exercised.
+Broken once: fail. Otherwise unknown where a log was not read that would have told. Otherwise kept at least once, by a
+session's own log: pass. What only views show may be broken, never proved kept: without any log it is unknown. Promises
+that nothing called upon were not exercised.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final, TypeAlias
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
-from rig.analysis.keeper import placing, refusing
+from rig.analysis.keeper import creating, placing, refusing, wanting
 from rig.analysis.keeper.disturbances import Disturbances
 from rig.analysis.keeper.rules import Judged, Rules
 from rig.analysis.keeper.story import Story
@@ -35,6 +36,9 @@ def judge(promise: Promise, analysis: Analysis) -> Answer:
     undecided = [one.line for one in by_log if one.held == "undecided"]
     if broken:
         return Answer("fail", f"broken {len(broken)} times, kept {len(kept)} times", evidence(broken))
+    if unread := analysis.watch.keeper.unread.lines():
+        said = f"kept {len(kept)} times by what was read" if kept else "nothing called upon it in what was read"
+        return Answer("unknown", f"{said}; {len(unread)} times an event log was not read to its end", evidence(unread))
     if kept:
         open_ = f", {len(undecided)} too close to tell" if undecided else ""
         return Answer("pass", f"kept {len(kept)} times in {logs} sessions{open_}", evidence(kept[:3]))
@@ -56,6 +60,12 @@ PROMISES: Final[tuple[tuple[str, str, Promise], ...]] = (
     ("one-in-flight", "no second placement while one is on its way or there", _calm(placing.one_in_flight)),
     ("placement-rate", "at most one placement a second", _calm(placing.rate)),
     ("new-master-grace", "nothing is placed in the first 15 s of a new master", _calm(placing.grace)),
+    ("rate-after-grace", "the first placements of a new master are a second apart", _calm(placing.rate_after_grace)),
+    ("grace-ends", "after its grace a new master places at once", wanting.grace_ends),
+    ("made-again", "a placement that does not arrive is made again after 30 s", wanting.made_again),
+    ("others-kept", "one that cannot be placed keeps no other from it", wanting.others_kept),
+    ("starts-afresh", "a new deployment of a model waits for nothing from before", wanting.starts_afresh),
+    ("only-creates", "no instance goes unless it is asked for or has failed", creating.only_creates),
     ("backoff", "lost before ready: 10, 20, 40, 60, 60 s until the next placement", _calm(placing.backoff)),
     ("backoff-reset", "an instance that was ready resets the backoff", _calm(placing.backoff_reset)),
     ("replaced-at-once", "lost after ready: placed again at once, if it can be placed", placing.replaced),

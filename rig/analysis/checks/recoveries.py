@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
+from rig.analysis.checks.rig import controller_sound
 from rig.analysis.decision import Recovery
 
 Fared: TypeAlias = Literal["pass", "fail", "unknown", "cut short"]
@@ -17,14 +18,27 @@ def recovered(analysis: Analysis) -> Answer:
         return Answer("not-exercised", "no fault took effect")
     failed = [recovery for recovery in recoveries if recovery.recovery_class == "not recovered"]
     if failed:
-        lines = [f"{_name(r)}: not within {r.at_least_s:.1f} s after the heal" for r in failed]
-        return Answer("fail", f"{len(failed)} of {len(recoveries)} times a model did not recover", evidence(lines))
+        lines = [f"{_name(r)}: not within {r.at_least_s:.1f} s after the heal{_apart(analysis, r)}" for r in failed]
+        said = f"{len(failed)} of {len(recoveries)} times a model did not recover"
+        if analysis.stalls.records and controller_sound(analysis).status != "pass":
+            return Answer("unknown", f"{said}, but the controller itself was not sound", evidence(lines))
+        return Answer("fail", said, evidence(lines))
     censored = [recovery for recovery in recoveries if recovery.recovery_class == "censored"]
     if 2 * len(censored) > len(recoveries):
         lines = [f"{_name(r)}: watched for {r.at_least_s:.1f} s only" for r in censored]
         return Answer("unknown", f"{len(censored)} of {len(recoveries)} were not seen to their end", evidence(lines))
     cut = f" ({len(censored)} cut short)" if censored else ""
     return Answer("pass", f"every model served again after every fault{cut}")
+
+
+def _apart(analysis: Analysis, recovery: Recovery) -> str:
+    """A ring of the model that did not come together in that time."""
+    rings = [
+        f"; {one.text} from {one.from_t:.1f} to {one.to_t:.1f} s"
+        for one in analysis.watch.apart
+        if one.model == recovery.model and one.from_t <= recovery.until_t and recovery.strike_t <= one.to_t
+    ]
+    return "".join(rings)
 
 
 def time_to_serve(analysis: Analysis) -> Answer:

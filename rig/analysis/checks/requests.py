@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Final
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
+from rig.analysis.checks.rig import holes_of
 from rig.analysis.requests import Lost
+
+UNLIKELY: Final = 0.01
+NEAR: Final = 0.5
+"""From this part of the bound on errors are too near it to tell."""
 
 
 def no_request_lost(analysis: Analysis) -> Answer:
@@ -62,12 +69,12 @@ def accounting(analysis: Analysis) -> Answer:
         for name, c in groups.items()
         if not c.balanced
     ]
-    if analysis.orphans:
-        wrong.append(f"{analysis.orphans} ends without a start")
-    if analysis.repeated:
-        wrong.append(f"{analysis.repeated} starts of a request that was in flight already")
-    if wrong:
+    holes = holes_of(analysis)
+    if wrong and not holes:
         return Answer("fail", "requests are unaccounted for", evidence(wrong))
+    if holes:
+        said = "the journal has holes: what became of some requests is not known"
+        return Answer("unknown", said, evidence([*holes, *wrong]))
     if not any(counts.started for counts in groups.values()):
         return Answer("not-exercised", "no request was sent")
     return Answer("pass", "started = completed + error + lost + void + unfinished")
@@ -84,9 +91,42 @@ def baseline_clean(analysis: Analysis) -> Answer:
     return Answer("pass", f"none of {counts.started} lost before the first fault ({counts.error} errors)")
 
 
+def calm_errors(analysis: Analysis) -> Answer:
+    """Told beyond the bound where chance would bring a target at the bound so many errors once in a hundred runs."""
+    bound = analysis.settings.calm_errors
+    judged = {
+        when: (counts.error, counts.completed + counts.error + counts.lost)
+        for when, counts in (("baseline", analysis.requests.baseline), ("calm weather", analysis.requests.calm))
+        if counts.completed + counts.error + counts.lost
+    }
+    if not judged:
+        return Answer("not-exercised", "no request came to its end in calm weather")
+    lines = [f"{when}: {errors} errors of {ended} requests" for when, (errors, ended) in judged.items()]
+    said = f"{'; '.join(lines)} (bound {100 * bound:g} %)"
+    if any(as_many_by_chance(errors, ended, bound) < UNLIKELY for errors, ended in judged.values()):
+        return Answer("fail", f"too many errors where nothing had struck: {said}", evidence(lines))
+    if any(errors > NEAR * bound * ended for errors, ended in judged.values()):
+        return Answer("unknown", f"errors where nothing had struck, near the bound: {said}", evidence(lines))
+    return Answer("pass", said)
+
+
+def as_many_by_chance(errors: int, ended: int, share: float) -> float:
+    """The chance of so many errors or more among so many requests of which each gets one by this share."""
+    if share <= 0.0:
+        return float(errors == 0)
+    fewer: list[float] = []
+    term = ended * math.log1p(-share)  # of logarithms: none fits into a float in a long run
+    for k in range(min(errors, ended)):
+        fewer.append(math.exp(term))
+        term += math.log((ended - k) / (k + 1) * share / (1 - share))
+    return max(1.0 - math.fsum(fewer), 0.0)
+
+
 def describe(lost: Lost) -> str:
     """One line on a lost request."""
     fault = "no fault near" if lost.fault is None else f"fault {lost.fault}"
+    if lost.unwedging is not None:
+        fault = f"the rig's own unwedging after fault {lost.unwedging}"
     return f"{lost.id}: {lost.how}, {lost.model} through {lost.entry} at {lost.started_t:.1f} s, {fault}"
 
 
@@ -97,5 +137,6 @@ CHECKS = [
     Check("no-empty-answer", "no answer is empty and good", _no_loss("empty", said="got an empty answer")),
     Check("no-probe-cut", "no probe ends cleanly without a result", no_probe_cut),
     Check("accounting", "every request that was started is accounted for", accounting),
+    Check("calm-errors", "what no fault touched gets hardly ever an error, by the plan's bound", calm_errors),
     Check("baseline-clean", "nothing is lost before the first fault", baseline_clean),
 ]

@@ -45,11 +45,24 @@ def controller_sound(analysis: Analysis) -> Answer:
     return Answer("pass", said)
 
 
+def holes_of(analysis: Analysis) -> list[str]:
+    """What shows that lines of the journal are missing, damaged or doubled: it is what is unsound then, no target."""
+    notes = analysis.notes
+    lines = [f"{broken.file}:{broken.line}: {broken.reason}" for broken in notes.broken]
+    if notes.broken_count > len(lines):
+        lines.append(f"and {notes.broken_count - len(lines)} more broken lines")
+    if analysis.orphans:
+        lines.append(f"{analysis.orphans} ends without a start")
+    if analysis.repeated:
+        lines.append(f"{analysis.repeated} starts of a request that was in flight already")
+    return lines
+
+
 def journal_sound(analysis: Analysis) -> Answer:
     notes = analysis.notes
-    if notes.broken_count:
-        lines = [f"{broken.file}:{broken.line}: {broken.reason}" for broken in notes.broken]
-        return Answer("unknown", f"{notes.broken_count} lines of the journal are broken", evidence(lines))
+    if holes := holes_of(analysis):
+        missing = "" if notes.broken_count else "; lines are missing, or there twice"
+        return Answer("unknown", f"{notes.broken_count} lines of the journal are broken{missing}", evidence(holes))
     torn = ", its last line is torn" if notes.torn else ""
     return Answer("pass", f"{notes.lines} lines read{torn}" if notes.lines else "read")
 

@@ -9,7 +9,6 @@ from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
 from rig.analysis.decision import Recovery
 from rig.analysis.symptoms.lasting import Lasting
-from rig.analysis.symptoms.processes import SPINNING
 from rig.analysis.symptoms.speed import calm_windows, slower
 from rig.analysis.symptoms.stale import growing, too_long
 
@@ -52,6 +51,8 @@ def nothing_left_behind(analysis: Analysis) -> Answer:
     left = watch.left_behind()
     if left:
         return Answer("fail", "processes were left behind by a main process that is gone", evidence(left))
+    if watch.kept:
+        return Answer("fail", "runners outlived their instances", evidence(watch.kept))
     if not watch.pairs():
         return Answer("not-exercised", "processes were not looked at")
     return Answer("pass", "no process was left behind")
@@ -60,9 +61,8 @@ def nothing_left_behind(analysis: Analysis) -> Answer:
 def idle_is_idle(analysis: Analysis) -> Answer:
     shares = analysis.watch.processes.idle_shares()
     busy = [
-        f"{node}: {share * 100:.0f} % of a core with nothing to do"
-        for node, share in shares.items()
-        if share > SPINNING
+        f"{process}: {share * 100:.0f} % of a core with nothing to do"
+        for process, share in analysis.watch.processes.spinning().items()
     ]
     if busy:
         return Answer("fail", "the target spins while it is idle", evidence(busy))
@@ -151,7 +151,7 @@ CHECKS: Final[Sequence[Check]] = [
     Check("no-zombie", "no instance is listed that serves nothing", no_zombie),
     Check("no-endless-election", "elections come to an end", no_endless_election),
     Check("nobody-else-died", "exo dies nowhere but where a fault struck", nobody_else_died),
-    Check("nothing-left-behind", "no process outlives its main process", nothing_left_behind),
+    Check("nothing-left-behind", "no process outlives its main process, no runner its instance", nothing_left_behind),
     Check("idle-is-idle", "no process spins while there is nothing to do", idle_is_idle),
     Check("memory-given-back", "memory is given back", memory_given_back),
     Check("speed-is-back", "speed comes back to its level after each fault", speed_is_back),

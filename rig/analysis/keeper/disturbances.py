@@ -18,3 +18,7 @@ class Disturbances:
         return any(
             node in fault.processes_hit and in_force(fault).meets(first.after_t, second.by_t) for fault in self.faults
         )
+
+    def any_between(self, after_t: float, by_t: float) -> bool:
+        """Whether any fault was in force at some time from one moment to the other."""
+        return any(in_force(fault).meets(after_t, by_t) for fault in self.faults)

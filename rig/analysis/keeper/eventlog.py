@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from rig.analysis.keeper.chronicle import Chronicle, Entry
 from rig.analysis.keeper.moments import Span
@@ -22,7 +22,12 @@ MAX_ENTRIES: Final = 200_000
 MAX_POINTS: Final = 20_000  # of a node's event index, the latest; a session is read long before so many have passed
 MAX_SESSIONS: Final = 5_000
 MAX_LIVES: Final = 20_000
-"""Of so many instances it is known from lists when they were made, and of so many when they ended."""
+"""Of so many instances it is known from lists by when they were made, and of so many what a master's own lists say."""
+_Sight = tuple[str, float, str]
+"""Of an instance under a reign: the node that reigned, since when, and the instance."""
+
+
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -49,8 +54,9 @@ class EventLogs:
         default_factory=dict[str, "deque[tuple[float, float, int]]"]
     )
     _first_index: dict[str, int] = field(default_factory=dict[str, int])
-    _created: dict[str, Span] = field(default_factory=dict[str, Span])
-    _deleted: dict[str, Span] = field(default_factory=dict[str, Span])
+    _made_by: dict[str, Span] = field(default_factory=dict[str, Span])  # by the first sight in any list
+    _created: dict[_Sight, Span] = field(default_factory=dict[_Sight, Span])
+    _deleted: dict[_Sight, Span] = field(default_factory=dict[_Sight, Span])
     _listed: dict[str, frozenset[str]] = field(default_factory=dict[str, "frozenset[str]"])
 
     def feed(self, record: AnyRecord) -> None:
@@ -112,24 +118,26 @@ class EventLogs:
         return session
 
     def _see(self, record: ViewChanged, listed: frozenset[str]) -> None:
-        """The earliest sight of an instance in any list bounds its making from above; from below only the master's."""
+        """The earliest sight of an instance in any list bounds its making from above. From below, and its end, only
+        the master's lists do, each for its own log: in a split, one side may delete what the other still has."""
         before = self._listed.get(record.node, frozenset())
         self._listed[record.node] = listed
         reign = self.reigns.current(record.node)
         change = None if reign is None else reign.change(record.since_t, record.t)
-        for name in listed - before:
-            known = self._created.get(name, Span())
-            _note(self._created, name, known.within(change or Span(by_t=record.t)))
-        if change is not None:
+        for name in listed - before - self._made_by.keys():
+            _note(self._made_by, name, Span(by_t=record.t))
+        if reign is not None and change is not None:
+            for name in listed - before:
+                _note(self._created, _sight(reign, name), change)
             for name in before - listed:
-                _note(self._deleted, name, change)
+                _note(self._deleted, _sight(reign, name), change)
 
     def _chronicle(self, name: str, session: _Session, period_s: float) -> Chronicle:
         reign = session.reign
         begun = Span() if reign is None else reign.begun
         seen = [session.entries[index] for index in sorted(session.entries)]
         after, by = _bounds_by_index(session.indices, reign)
-        entries = [self._entry(event, Span(begun.after_t, event.t), after, by) for event in seen]
+        entries = [self._entry(event, reign, Span(begun.after_t, event.t), after, by) for event in seen]
         end = Entry(max(session.count - 1, 0), "end", {}, Span(begun.after_t, session.end_t), session.end_reports)
         _in_order([*entries, end])
         return Chronicle(
@@ -144,17 +152,22 @@ class EventLogs:
             history=self._first_index.get(session.node, -1) + 1 if reign is not None and reign.past else 0,
         )
 
-    def _entry(self, event: EventSeen, span: Span, after: _Bounds, by: _Bounds) -> Entry:
+    def _entry(self, event: EventSeen, reign: Reign | None, span: Span, after: _Bounds, by: _Bounds) -> Entry:
         span = span.within(Span(after.at_or_before(event.index), by.at_or_after(event.index)))
         instance = str(event.data.get("instance"))
-        if event.name == "InstanceCreated" and instance in self._created:
-            span = span.within(self._created[instance])
-        if event.name == "InstanceDeleted" and instance in self._deleted:
-            span = span.within(self._deleted[instance])
+        if event.name == "InstanceCreated":
+            span = span.within(self._made_by.get(instance, Span()))
+        told = {"InstanceCreated": self._created, "InstanceDeleted": self._deleted}.get(event.name)
+        if told is not None and reign is not None:
+            span = span.within(told.get(_sight(reign, instance), Span()))
         return Entry(event.index, event.name, event.data, span, event.reports)
 
 
-def _note(spans: dict[str, Span], name: str, span: Span) -> None:
+def _sight(reign: Reign, instance: str) -> _Sight:
+    return reign.node, reign.from_t, instance
+
+
+def _note(spans: dict[_T, Span], name: _T, span: Span) -> None:
     if name in spans or len(spans) < MAX_LIVES:
         spans[name] = span
 

@@ -47,7 +47,24 @@ def one_in_flight(story: Story, rules: Rules) -> Iterator[Judged]:
 
 def rate(story: Story, rules: Rules) -> Iterator[Judged]:
     """At most one placement a second."""
-    for first, second in itertools.pairwise(story.placements()):
+    yield from _apart(story, rules, story.placements())
+    doubtful = story.doubtful()
+    if len(doubtful) > 1 or (doubtful and story.placements()):
+        yield Judged("undecided", _doubt(story, doubtful))
+
+
+def rate_after_grace(story: Story, rules: Rules) -> Iterator[Judged]:
+    """The same of the first placements of a master, when what has gathered in its grace is placed."""
+    if math.isinf(story.chronicle.begun.after_t):
+        return
+    limit_s = rules.scaled(GRACE_S + 2 * PROMPT_S)
+    elapsed = story.chronicle.elapsed
+    early = [life for life in story.placements() if life.made and elapsed(None, life.made).at_least_s <= limit_s]
+    yield from _apart(story, rules, early)
+
+
+def _apart(story: Story, rules: Rules, placed: list[Life]) -> Iterator[Judged]:
+    for first, second in itertools.pairwise(placed):
         if first.made is None or second.made is None:
             continue
         took = story.chronicle.elapsed(first.made, second.made)
@@ -56,9 +73,14 @@ def rate(story: Story, rules: Rules) -> Iterator[Judged]:
             held = _by_reports(story, first.made, second.made)
         line = f"{first.model} {first.id} and {second.model} {second.id}, {took.text()} apart"
         yield Judged(held, f"{line}, {second.made.span.text()}")
-    doubtful = story.doubtful()
-    if len(doubtful) > 1 or (doubtful and story.placements()):
-        yield Judged("undecided", _doubt(story, doubtful))
+
+
+def seen_ready(story: Story, rules: Rules, life: Life) -> bool:
+    """Whether a keeper that looks once a second has surely seen it ready; one step may go to each of the others."""
+    if not life.was_ready or life.ready is None or life.gone is None:
+        return life.was_ready
+    said = story.said_between(life.ready.order, life.gone.order)
+    return story.chronicle.elapsed(life.ready, life.gone).at_least_s >= rules.scaled(STEP_S * (1 + said))
 
 
 def _doubt(story: Story, doubtful: list[Life]) -> str:
@@ -101,9 +123,10 @@ def grace(story: Story, rules: Rules) -> Iterator[Judged]:
 def backoff(story: Story, rules: Rules) -> Iterator[Judged]:
     """The keeper's own, lost before ready: 10, 20, 40, 60, 60 s until the next placement; a ready one resets that."""
     for deployed in story.deployments.values():
-        failures = 0
+        failures = uncounted = 0  # those that may have been seen ready count for none, or for one
         for lost, following in itertools.pairwise(deployed.placements):
             if lost.was_ready:
+                uncounted = 0 if seen_ready(story, rules, lost) else uncounted + failures + 1
                 failures = 0
                 continue
             if lost.gone is None or following.made is None or following.order < lost.gone.order:
@@ -113,10 +136,13 @@ def backoff(story: Story, rules: Rules) -> Iterator[Judged]:
             least_s = rules.backoff_s(failures)
             line = f"{lost.model} {lost.id} lost before ready, {failures} in a row: placed again after {took.text()}"
             held = rules.at_least(took, least_s)
+            if held == "broken" and lost.came_close and not story.chronicle.exact:
+                held = "undecided"  # it may have been ready between two polls
             # By views a placement that was lost again between two polls is not seen: the wait is that of the next loss.
             exact = story.chronicle.exact and not deployed.from_before
             free = exact and not _held_up(story, deployed, lost.gone, following.made)
-            if held != "broken" and free and took.at_least_s > 1.15 * least_s + rules.scaled(PROMPT_S) + 0.3:
+            most_s = 1.15 * rules.backoff_s(failures + uncounted) + rules.scaled(PROMPT_S) + 0.3
+            if held != "broken" and free and took.at_least_s > most_s:
                 held = "broken"
             yield Judged(held, f"{line}, {least_s:.1f} s are due")
 
@@ -127,7 +153,7 @@ def backoff_reset(story: Story, rules: Rules) -> Iterator[Judged]:
         failed, ready_since = 0, False
         for lost, following in itertools.zip_longest(deployed.placements, deployed.placements[1:]):
             if lost.was_ready:
-                ready_since = failed > 0
+                ready_since = failed > 0 and seen_ready(story, rules, lost)
                 continue
             failed += 1
             if not ready_since or lost.gone is None:
@@ -153,7 +179,7 @@ def replaced(story: Story, rules: Rules, disturbed: Disturbances) -> Iterator[Ju
     """Lost after it was ready, and it can be placed: placed again at once."""
     for deployed in story.deployments.values():
         for life in story.of_model(deployed.model):
-            if life.deployment != deployed.id or not life.was_ready or life.gone is None:
+            if life.deployment != deployed.id or life.gone is None or not seen_ready(story, rules, life):
                 continue
             order = life.gone.order
             if not deployed.stands_at(order) or any(o.alive_at(order) for o in story.of_model(deployed.model)):
@@ -177,7 +203,7 @@ def _replaced(
         return None
     if disturbed.standing_still(chronicle.node, lost.span, later.span):
         return None
-    others = sum(lost.order < p.order < later.order for p in story.placements())
+    others = story.said_between(lost.order, later.order, deployed)
     took = chronicle.elapsed(lost, later)
     allowed_s = PROMPT_S + 1.5 * STEP_S * others
     if not chronicle.exact:

@@ -68,14 +68,25 @@ def _tried_again(story: Story, rules: Rules, deployed: Deployed, refusal: Entry)
 def retried_on_change(story: Story, rules: Rules, disturbed: Disturbances) -> Iterator[Judged]:
     """What did not fit is placed at once when nodes or links have changed so that it does."""
     for deployed, refusal, made, change in _waited(story):
-        if change is None or _freed(story, change, made, rules):
+        if change is None:
+            yield from _written_late(story, rules, deployed, refusal, made)
+            continue
+        if _freed(story, change, made, rules):
             continue
         if disturbed.standing_still(story.chronicle.node, change.span, made.span):
             continue
-        others = sum(change.order < p.order < made.order for p in story.placements())
+        others = story.said_between(change.order, made.order, deployed)
         took = story.chronicle.elapsed(change, made)
         line = f"{deployed.model} refused {refusal.span.text()}: placed {took.text()} after {change.name}"
         yield Judged(rules.promptly(took, PROMPT_S + 1.5 * others), line)
+
+
+def _written_late(story: Story, rules: Rules, deployed: Deployed, refusal: Entry, made: Entry) -> Iterator[Judged]:
+    """A refusal that was on its way when the last change came, and the placement right behind it."""
+    before = [change for change in story.changes if change.order < refusal.order]
+    if not before or rules.promptly(story.chronicle.elapsed(before[-1], made), PROMPT_S) != "kept":
+        return
+    yield Judged("kept", f"{deployed.model} refused {refusal.span.text()}: placed right after {before[-1].name}")
 
 
 def retried_by_time(story: Story, rules: Rules, disturbed: Disturbances) -> Iterator[Judged]:
@@ -88,6 +99,39 @@ def retried_by_time(story: Story, rules: Rules, disturbed: Disturbances) -> Iter
         took = story.chronicle.elapsed(freed[-1], made)
         line = f"{deployed.model} refused {refusal.span.text()}: placed {took.text()} after memory was freed"
         yield Judged(rules.promptly(took, RETRY_S + 2 * PROMPT_S), line)
+    yield from _never_retried(story, rules, disturbed)
+
+
+def _never_retried(story: Story, rules: Rules, disturbed: Disturbances) -> Iterator[Judged]:
+    """What was refused and is never placed, although it was there before beside as much as there is now."""
+    end = story.chronicle.end
+    for deployed in story.deployments.values():
+        if deployed.gone is not None or not deployed.refusals or any(p.gone is None for p in deployed.placements):
+            continue
+        refusal = deployed.refusals[-1][0]
+        if any(life.order > refusal.order or life.gone is None for life in story.of_model(deployed.model)):
+            continue
+        freed = [life.gone for life in story.lives.values() if life.gone and life.gone.order > refusal.order]
+        fits = next((gone for gone in freed if _fitted_before(story, deployed, gone)), None)
+        if fits is None or disturbed.any_between(story.chronicle.begun.by_t, end.span.by_t):
+            continue
+        took = story.chronicle.elapsed(fits, end)
+        held = rules.promptly(took, RETRY_S + 2 * PROMPT_S)
+        if held == "broken":
+            said = f"not placed for {took.text()} after there was room as before"
+            yield Judged(held, f"{deployed.model} refused {refusal.span.text()}: {said}")
+
+
+def _fitted_before(story: Story, deployed: Deployed, freed: Entry) -> bool:
+    """Whether an instance of its model, on enough nodes, was made beside all that stood then, with the same nodes."""
+    standing = {life.id for life in story.lives.values() if life.alive_at(freed.order)}
+    lost = [change.order for change in story.changes if change.name in ("NodeTimedOut", "TopologyEdgeDeleted")]
+    for life in story.of_model(deployed.model):
+        if life.made is None or len(life.runners) < deployed.min_nodes or any(order > life.order for order in lost):
+            continue
+        if standing <= {other.id for other in story.lives.values() if other.alive_at(life.order)}:
+            return True
+    return False
 
 
 def _waited(story: Story) -> Iterator[tuple[Deployed, Entry, Entry, Entry | None]]:
@@ -101,8 +145,13 @@ def _waited(story: Story) -> Iterator[tuple[Deployed, Entry, Entry, Entry | None
             since = max((p.order for p in deployed.placements if p.order < made.order), default=made.order)
             if not before or before[-1].order < since < made.order:
                 continue
-            changes = [change for change in story.changes if before[-1].order < change.order < made.order]
+            changes = [one for one in story.changes if before[-1].order < one.order and _before(story, one, made)]
             yield deployed, before[-1], made, changes[-1] if changes else None
+
+
+def _before(story: Story, change: Entry, made: Entry) -> bool:
+    """By its order; but views are asked for one after the other, and links after the instances that need them."""
+    return change.order < made.order or (not story.chronicle.exact and change.span.after_t < made.span.by_t)
 
 
 def _freed(story: Story, change: Entry, made: Entry, rules: Rules) -> bool:
@@ -160,7 +209,9 @@ def _right_after(story: Story, gone: Entry, other: Entry, rules: Rules) -> bool:
 
 
 def _explained(story: Story, life: Life, gone: Entry) -> bool:
-    """It was the keeper's and its own deployment was deleted too, or a node had just gone."""
+    """It was the keeper's and its own deployment was deleted too, or was asked for, or a node had just gone."""
+    if any(call.what == "delete-instance" and call.subject == life.id for call in story.calls):
+        return True
     own = story.deployments.get(life.deployment or "")
     if life.whose != "hand" and own is not None and own.gone is not None:
         return True

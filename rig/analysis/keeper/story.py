@@ -16,6 +16,8 @@ from rig.journal.records import ApiCall
 
 Whose: TypeAlias = Literal["keeper", "hand", "carried", "unknown"]
 _SERVING: Final = frozenset({"RunnerReady", "RunnerRunning"})
+_CLOSE: Final = _SERVING | {"RunnerLoaded", "RunnerWarmingUp", "RunnerFailed"}
+"""A runner that crashes on each request is ready for a moment only: after a warm-up, and before it fails."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,7 +32,10 @@ class Life:
     whose: Whose = "unknown"
     ready: Entry | None = None
     was_ready: bool = False
+    came_close: bool = False  # one of its runners was seen so that it may have been ready a moment before or after
     gone: Entry | None = None
+    failed: bool = False  # one of its runners has said so of itself
+    nodes: frozenset[str] = frozenset()  # their ids
     since: int = 0  # of one that was carried over later than at the beginning: the order of the entry that tells of it
 
     @property
@@ -49,7 +54,9 @@ class Deployed:
     id: str
     model: str
     made: Entry | None
+    min_nodes: int = 1
     error: str | None = None  # the reason that stands, as the session goes on
+    carried_error: bool = False  # one stood when the session began
     gone: Entry | None = None
     from_before: bool = False  # it was there before the run: what its placements went through is not known
     refusals: list[tuple[Entry, str]] = field(default_factory=list[tuple[Entry, str]])
@@ -67,6 +74,7 @@ class Story:
     changes: list[Entry] = field(default_factory=list[Entry])
     named: dict[str, str] = field(default_factory=dict[str, str])
     """Instances that a deployment named before they were listed, as polls of two lists may show them."""
+    calls: Sequence[ApiCall] = ()
 
     def of_model(self, model: str) -> list[Life]:
         return [life for life in self.lives.values() if life.model == model]
@@ -83,6 +91,12 @@ class Story:
         """Those that were there before the session, or were placed in its first moment."""
         return [life for life in self.lives.values() if life.made is None and life.whose == "unknown"]
 
+    def said_between(self, first: int, second: int, but: Deployed | None = None) -> int:
+        """How many placements and refusals of other deployments came between two places in the order."""
+        others = [d for d in self.deployments.values() if d is not but]
+        placed = sum(first < life.order < second for d in others for life in d.placements)
+        return placed + sum(first < refusal.order < second for d in others for refusal, _ in d.refusals)
+
     def placements(self) -> list[Life]:
         """The keeper's, in their order."""
         made = [(life.made.order, life) for life in self.lives.values() if life.made and life.whose == "keeper"]
@@ -91,7 +105,7 @@ class Story:
 
 def tell(chronicle: Chronicle, calls: Sequence[ApiCall], hand_s: float) -> Story:
     """`calls` are the rig's own, `hand_s` within how long an instance asked for by hand appears."""
-    story = Story(chronicle)
+    story = Story(chronicle, calls=calls)
     runner_of: dict[str, Life] = {}
     status: dict[str, str] = {}
     history = chronicle.history
@@ -159,6 +173,7 @@ def _carry(story: Story, entry: Entry, runner_of: dict[str, Life], status: dict[
         data = _mapping(item)
         deployed = _deployed(name, data, None)
         deployed.error = data.get("error")
+        deployed.carried_error = deployed.error is not None
         story.deployments[name] = deployed
         held = story.lives.get(str(data.get("instance")))
         if held is not None:
@@ -169,8 +184,12 @@ def _runner(entry: Entry, runner_of: dict[str, Life], status: dict[str, str]) ->
     runner = str(entry.get("runner"))
     status[runner] = str(entry.get("status"))
     life = runner_of.get(runner)
-    if life is None or life.was_ready or not life.runners:
+    if life is None or not life.runners:
         return
+    life.failed = life.failed or entry.get("status") == "RunnerFailed"
+    if life.was_ready:
+        return
+    life.came_close = life.came_close or status[runner] in _CLOSE
     if all(status.get(one) in _SERVING for one in life.runners):
         life.ready, life.was_ready = entry, True
 
@@ -220,11 +239,13 @@ def _by_hand(life: Life, calls: Sequence[ApiCall], hand_s: float) -> None:
 
 def _life(name: str, data: dict[str, Any], made: Entry | None) -> Life:
     runners = _mapping(data.get("runners"))
-    return Life(name, str(data.get("model")), frozenset(str(runner) for runner in runners.values()), made)
+    held = frozenset(str(runner) for runner in runners.values())
+    return Life(name, str(data.get("model")), held, made, nodes=frozenset(runners))
 
 
 def _deployed(name: str, data: dict[str, Any], made: Entry | None) -> Deployed:
-    return Deployed(name, str(data.get("model")), made)
+    least = data.get("min_nodes")
+    return Deployed(name, str(data.get("model")), made, min_nodes=least if isinstance(least, int) else 1)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

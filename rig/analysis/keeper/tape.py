@@ -11,6 +11,7 @@ from rig.analysis.keeper.eventlog import EventLogs
 from rig.analysis.keeper.reigns import Reigns
 from rig.analysis.keeper.rules import IN_FLIGHT_S, Rules
 from rig.analysis.keeper.story import Story, tell
+from rig.analysis.keeper.unread import Unread
 from rig.analysis.keeper.viewlog import ViewLogs
 from rig.analysis.ticks import Index
 from rig.journal.records import AnyRecord, ApiCall
@@ -28,6 +29,7 @@ class KeeperTape:
     def __post_init__(self) -> None:
         self.events = EventLogs(self.reigns)
         self.views = ViewLogs(self.reigns)
+        self.unread = Unread(self.reigns)
 
     def indices(self, run: Sequence[Index]) -> None:
         """How far each node's log had come."""
@@ -42,6 +44,7 @@ class KeeperTape:
         self.reigns.feed(record)
         self.events.feed(record)
         self.views.feed(record)
+        self.unread.feed(record)
         if isinstance(record, ApiCall):
             self.calls.append(record)
 

@@ -6,6 +6,7 @@ and went between two polls is not in it, so nothing can be proved kept from this
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -86,14 +87,18 @@ class ViewLogs:
     def _made_here(self, reign: Reign, told: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
         """An instance that some view listed before this reign began is taken over, however late it is seen here.
 
-        A node that was started anew takes itself for the master for a moment, and then learns what is there.
+        A node that was started anew takes itself for the master for a moment, and then learns what is there. Of what
+        was listed first while the reign may have begun or not, it is doubtful.
         """
-        return [
-            ("StateCarried", {"instances": {data["instance"]: data}})
-            if name == "InstanceCreated" and self._listed_before(reign, data["instance"])
-            else (name, data)
-            for name, data in told
-        ]
+        made: list[tuple[str, dict[str, Any]]] = []
+        for name, data in told:
+            instance = str(data.get("instance"))
+            if name != "InstanceCreated" or self._first_t.get(instance, math.inf) > reign.begun.by_t:
+                made.append((name, data))
+                continue
+            doubtful = [] if self._listed_before(reign, instance) else [instance]
+            made.append(("StateCarried", {"instances": {instance: data}, "doubtful": doubtful}))
+        return made
 
     def _listed_before(self, reign: Reign, instance: str) -> bool:
         begun_t = reign.from_t - reign.error_s

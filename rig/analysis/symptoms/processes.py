@@ -1,4 +1,9 @@
-"""The target's processes on each node, as they were found around each fault: who died, what was left, who spins."""
+"""The target's processes on each node, as they were found around each fault: who died, what was left, who spins.
+
+Which runner serves which instance is not told, so runners of no instance are counted: those that lived through the time
+between two looks are too many when there are more of them than the node's own view listed instances on it, at any time
+from a little before the first look to the second.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +14,43 @@ from typing import Final
 
 from rig.analysis.faults import CRASHES, Fault
 from rig.analysis.firsts import Firsts
-from rig.journal.records import AnyRecord, NodeProcesses, Unwedged
+from rig.analysis.symptoms.hosted import Hosted
+from rig.journal.records import AnyRecord, NodeProcesses, Unwedged, ViewChanged
 
 MAX_SAMPLES: Final = 5_000  # of each node
 SPINNING: Final = 0.6
-"""Of one core, by a main process that has nothing to do."""
+"""Of one core, by a main process that has nothing to do but its reports and the rig's polls."""
+SPINNING_RUNNER: Final = 0.25
+"""By a runner, which waits for work: several of them that spin share the cores of a small machine."""
+APART_S: Final = 30.0
+"""At pace 1, between two looks: an instance is in the view long before, and a runner has ended long after its own."""
+LEAST_APART_S: Final = 3.0
+"""At any pace."""
 
 
 @dataclass
 class ProcessWatch:
+    """`pace` is the run's."""
+
+    pace: float
     samples: dict[str, list[NodeProcesses]] = field(default_factory=dict[str, "list[NodeProcesses]"])
     unwedged: list[Unwedged] = field(default_factory=lambda: Firsts[Unwedged](MAX_SAMPLES))
+    kept: list[str] = field(default_factory=lambda: Firsts[str](MAX_SAMPLES))
+    """Runners of no instance, a line for each pair of looks that found some."""
+
+    def __post_init__(self) -> None:
+        self._apart_s = max(APART_S / self.pace, LEAST_APART_S)
+        self._hosted = Hosted(self._apart_s)
 
     def feed(self, record: AnyRecord) -> None:
         match record:
             case NodeProcesses():
-                self.samples.setdefault(record.node, Firsts(MAX_SAMPLES)).append(record)
+                samples = self.samples.setdefault(record.node, Firsts(MAX_SAMPLES))
+                if samples:
+                    self._compare(samples[-1], record)
+                samples.append(record)
+            case ViewChanged():
+                self._hosted.feed(record)
             case Unwedged():
                 self.unwedged.append(record)
             case _:
@@ -51,17 +77,35 @@ class ProcessWatch:
             if sample.orphans and not sample.when.startswith("after")
         ]
 
+    def spinning(self) -> dict[str, float]:
+        """Those of `idle_shares` that are too large."""
+        return {
+            who: share
+            for who, share in self.idle_shares().items()
+            if share > (SPINNING_RUNNER if ", runner " in who else SPINNING)
+        }
+
     def idle_shares(self) -> dict[str, float]:
-        """By node: CPU of the main process per second, between the looks at an idle target."""
+        """By node and process (pid:start): CPU seconds per second, between the looks at an idle target."""
         found: dict[str, float] = {}
         for node, samples in self.samples.items():
-            idle = [(s.main, s.node_t, s.cpu_s) for s in samples if s.when == "idle" and s.cpu_s is not None]
-            if not idle:
+            idle = [sample for sample in samples if sample.when == "idle"]
+            if not idle or (passed_s := idle[-1].node_t - idle[0].node_t) <= 0:
                 continue
-            (main, from_t, before_s), (same, to_t, after_s) = idle[0], idle[-1]
-            if main == same and to_t > from_t:
-                found[node] = (after_s - before_s) / (to_t - from_t)
+            before_s, after_s = _cpu(idle[0]), _cpu(idle[-1])
+            found |= {f"{node}, {who}": (after_s[who] - before_s[who]) / passed_s for who in before_s if who in after_s}
         return found
+
+    def _compare(self, first: NodeProcesses, second: NodeProcesses) -> None:
+        """The same runners in both looks, but more of them than instances."""
+        listed = self._hosted.most_on(second.node, first.t)
+        stayed = first.runner_cpu_s.keys() & second.runner_cpu_s.keys()
+        long = second.t - first.t >= self._apart_s
+        if long and first.main == second.main and listed is not None and len(stayed) > listed:
+            self.kept.append(
+                f"{second.node}: {len(stayed)} runners ({', '.join(sorted(stayed))}) from {first.t:.1f} to "
+                f"{second.t:.1f} s, {second.when}, but {listed} instances listed there"
+            )
 
     def _explained(self, faults: Sequence[Fault], first: NodeProcesses, second: NodeProcesses) -> bool:
         node, from_t, to_t = second.node, first.t, second.t
@@ -73,11 +117,21 @@ class ProcessWatch:
             for fault in faults
         )
         return struck or any(
-            u.node == node and u.started_t <= to_t and u.t >= from_t and second.when != before_unwedging(u.fault)
+            u.node == node
+            and u.started_t <= to_t
+            and u.t >= from_t
+            and (u.t < to_t or second.when != before_unwedging(u.fault))
             for u in self.unwedged
         )
 
 
+def _cpu(sample: NodeProcesses) -> dict[str, float]:
+    """CPU seconds by process."""
+    main = {} if sample.cpu_s is None else {f"main process {sample.main}": sample.cpu_s}
+    return main | {f"runner {who}": used_s for who, used_s in sample.runner_cpu_s.items()}
+
+
 def before_unwedging(fault: int) -> str:
-    """What a look is called that comes before the rig restarts anything: what it finds is none of the rig's doing."""
+    """What a look is called that comes before the rig restarts anything: what it finds is not the doing of the restarts
+    to come, only of those that were over. The rig may step in more than once after a fault."""
     return f"before unwedging after fault {fault}"

@@ -12,6 +12,8 @@ from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, Reachabilit
 
 _WATCHED: Final = frozenset({"nodes", "instances", "deployments", "node_id"})
 _COMPARED: Final = ("nodes", "instances", "deployments")
+MAX_NAMED: Final = 4
+"""So many differences of one kind are named."""
 
 
 @dataclass
@@ -72,9 +74,26 @@ class ViewWatch:
         for facet in _COMPARED:
             known = {node: _ids(self._facets[node, facet]) for node in answering if (node, facet) in self._facets}
             if len(set(known.values())) > 1:
-                told = "; ".join(f"{node} lists {len(ids)}" for node, ids in known.items())
-                found[facet] = f"views of {facet} differ: {told}"
+                found[facet] = f"views of {facet} differ: {self._difference(facet, known)}"
         return found
+
+    def _difference(self, facet: str, known: dict[str, tuple[str, ...]]) -> str:
+        """Which ids are not listed by all, by whom and by whom not; the first few."""
+        odd = sorted(set[str]().union(*known.values()) - set[str].intersection(*map(set, known.values())))
+        said = list[str]()
+        for name in odd[:MAX_NAMED]:
+            have = [node for node, ids in known.items() if name in ids]
+            lack = [node for node in known if node not in have]
+            said.append(f"{self._named(facet, name, have[0])} is listed by {', '.join(have)}, not by {', '.join(lack)}")
+        return "; ".join(said) + (f"; and {len(odd) - MAX_NAMED} more" if len(odd) > MAX_NAMED else "")
+
+    def _named(self, facet: str, name: str, node: str) -> str:
+        """An id with what it stands for: a node's name, or the model of an instance or deployment."""
+        if facet == "nodes":
+            known = self._owner.get(name)
+        else:
+            known = _mapping(_mapping(self._facets[node, facet]).get(name)).get("model")
+        return f"{name} ({known})" if known else name
 
     def _master(self, answering: list[str]) -> str | None:
         claims = [node for node in answering if self.reigns.current(node) is not None]

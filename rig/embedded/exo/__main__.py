@@ -33,7 +33,7 @@ async def run(settings: NodeSettings, lifeline_fd: int, pid_file: PidFile) -> in
     home = Path(settings.exo_home)
     restarted = (home / "exo_log" / "exo.log").exists()
     changes = changes_of(settings.defects, settings.seed)
-    behaviour = replace(named(settings.behaviour), **changes.behaviour)
+    behaviour = replace(named(settings.behaviour, settings.seed if settings.habits else None), **changes.behaviour)
     timers = replace(
         timers_for(behaviour, pace=settings.pace, load_s=settings.load_time_s, changes=changes.timers),
         token_s=settings.token_time_s,

@@ -81,6 +81,12 @@ class Api:
             web.post("/v1/cancel/{id}", self.cancel),
         ]
 
+    async def _take_its_time(self, request: web.Request) -> None:
+        """What exo does before it answers this."""
+        path = [part for part in request.path.split("/") if part]
+        if (wait_s := self.host.takes(request.method, path)) > 0.0:
+            await asyncio.sleep(wait_s)
+
     # reading
 
     async def node_id(self, request: web.Request) -> web.Response:
@@ -89,6 +95,7 @@ class Api:
 
     async def state(self, request: web.Request) -> web.Response:
         """`/state` and any path below it."""
+        await self._take_its_time(request)
         path = [part for part in request.match_info.get("path", "").split("/") if part]
         found, value = views.state_part(self.logic.replica, STOCK_MODELS, self.host.wall, path)
         if not found:
@@ -97,8 +104,10 @@ class Api:
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """One finite array, sent in pieces so that a long log does not hold up the node."""
+        await self._take_its_time(request)
         response = web.StreamResponse(headers={"content-type": "application/json"})
         await response.prepare(request)
+        self.host.event_log.flush()
         pieces = views.events_json(self.logic.replica, STOCK_MODELS)
         while batch := b"".join(itertools.islice(pieces, EVENTS_AT_ONCE)):
             await response.write(batch)
@@ -166,6 +175,7 @@ class Api:
 
     async def create_deployment(self, request: web.Request) -> web.Response:
         wanted = await self._placement(request)
+        await self._take_its_time(request)
         return answer(self.host.call(lambda now: self.logic.create_deployment(now, **wanted)))
 
     async def delete_deployment(self, request: web.Request) -> web.Response:

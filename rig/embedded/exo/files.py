@@ -6,7 +6,10 @@ import fcntl
 import os
 import time
 from datetime import datetime
+from io import BufferedRandom
 from pathlib import Path
+
+import msgspec
 
 KEPT = 5
 MAX_LOG_BYTES = 64 * 1024 * 1024
@@ -64,24 +67,33 @@ class ExoLog:
 
 
 class EventLog:
-    """`event_log/{api,master}/events.bin`. Only that it is open matters to anybody outside; its content is a mark a
-    start.
+    """`event_log/{api,master}/events.bin`: records of msgpack, each behind its length in four bytes, big-endian. Of the
+    master's only that it is open matters to anybody outside: it stays empty.
     """
 
     def __init__(self, home: Path, kind: str) -> None:
         self._folder = home / "event_log" / kind
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._fd: int | None = None
+        self._file: BufferedRandom | None = None
 
     def open(self) -> None:
-        if self._fd is not None:
-            return
-        path = self._folder / "events.bin"
-        rotate(path, "events", "bin.zst")
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        os.write(self._fd, b"\0")
+        """A new file, unless one is open; one that was left behind becomes an archive."""
+        if self._file is None:
+            path = self._folder / "events.bin"
+            rotate(path, "events", "bin.zst")
+            self._file = path.open("w+b")
+
+    def append(self, event: object) -> None:
+        """Buffered, as exo's is."""
+        assert self._file is not None
+        record = msgspec.msgpack.encode(event)
+        self._file.write(len(record).to_bytes(4, "big") + record)
+
+    def flush(self) -> None:
+        if self._file is not None:
+            self._file.flush()
 
     def close(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from rig.embedded.exo.api_log import ApiLog
 from rig.embedded.exo.chat import ChatStream
 from rig.embedded.exo.files import EventLog, ExoLog
 from rig.embedded.exo.instances import Noted
@@ -32,6 +33,7 @@ from rig.embedded.logic.effects import (
     StreamToken,
 )
 from rig.embedded.logic.messages import AnyMessage
+from rig.embedded.logic.models import STOCK_MODELS
 from rig.embedded.logic.node import NodeLogic
 from rig.embedded.logic.runner import RunnerReport
 from rig.embedded.settings import NodeSettings
@@ -64,8 +66,7 @@ class Host:
         self.servers: list[asyncio.Server] = []
         self._noted = Noted(ledger, settings.name)
         self._master_log = EventLog(home, "master")
-        self._api_log = EventLog(home, "api")
-        self._api_log.open()
+        self.event_log = ApiLog(home, STOCK_MODELS)
         self._loop = asyncio.get_running_loop()
         self.logic = NodeLogic(
             settings.name,
@@ -82,6 +83,7 @@ class Host:
             ledger,
             lifeline_fd,
             orphans=not behaviour.runners_end_with_main,
+            spin=behaviour.runners_spin,
             on_reports=self._reports,
             on_exit=self._runner_exited,
         )
@@ -99,6 +101,10 @@ class Host:
         value, effects = ask(self._now())
         self._do(effects)
         return value
+
+    def takes(self, method: str, path: Sequence[str]) -> float:
+        """Seconds before such a request is to be answered."""
+        return self.logic.takes(self._now(), method, path)
 
     def chat(self, request: ChatRequest, make_stream: Callable[[str], ChatStream]) -> ChatStream | Reply:
         """The stream of a request that was taken, in place before anything is sent to it; else the error to answer."""
@@ -158,6 +164,7 @@ class Host:
     def _rearm(self) -> None:
         """After every batch of calls: a timer for the next deadline; one that fires early only looks again."""
         self._noted.follow(self.logic.replica)
+        self.event_log.follow(self.logic.replica)
         due = self.logic.next_deadline()
         if self._timer is not None:
             if self._timer_at <= due:

@@ -28,11 +28,13 @@ class Runner:
     """
 
     def __init__(
-        self, commands: int, lifeline: int, times: RunnerTimes, *, ring: str | None, ends_with_main: bool
+        self, commands: int, lifeline: int, times: RunnerTimes, *, ring: str | None, ends_with_main: bool, spins: bool
     ) -> None:
         self.commands = commands
         self.lifeline = lifeline
         self.ends_with_main = ends_with_main
+        self.spins = spins  # with the defect of that name
+        self._asked = False
         self.logic = RunnerLogic(times, monotonic())
         self.orphaned = False
         self._in = b""
@@ -72,6 +74,8 @@ class Runner:
             self._flush()
 
     def _timeout_ms(self) -> float | None:
+        if self.spins and self._asked:
+            return 0.0
         deadline = self.logic.next_deadline()
         if self.orphaned or deadline is None or len(self._out) >= MAX_OUT_BYTES:
             return None
@@ -91,6 +95,7 @@ class Runner:
         *lines, self._in = (self._in + (data or b"")).split(b"\n")
         for line in lines:
             kind, task, prompt, limit = line.decode().split("\t")
+            self._asked = self._asked or kind == "generate"
             self.logic.command(monotonic(), kind, task, int(prompt), int(limit))
 
     def _flush(self) -> None:
@@ -137,6 +142,7 @@ def spawn_main(*, tracker_fd: int, pipe_handle: int) -> None:
         times,
         ring=given.get("ring"),
         ends_with_main=given["orphan"] == "0",
+        spins=given["spin"] == "1",
     ).run()
 
 

@@ -60,6 +60,7 @@ class Runners:
         lifeline_fd: int,
         *,
         orphans: bool,
+        spin: bool,
         on_reports: Callable[[str, list[RunnerReport]], None],
         on_exit: Callable[[str, int], None],
     ) -> None:
@@ -67,6 +68,7 @@ class Runners:
         self.ledger = ledger
         self.lifeline_fd = lifeline_fd
         self.orphans = orphans
+        self.spin = spin
         self.on_reports = on_reports
         self.on_exit = on_exit
         self.running: dict[str, _Running] = {}
@@ -125,10 +127,10 @@ class Runners:
 
     async def _spawn(self, name: str, call: str, arguments: list[str], handle: int) -> asyncio.subprocess.Process:
         code = f"import sys; sys.path.insert(0, {ROOT!r}); from rig.embedded.exo.runner_process import {name}; {call}"
-        orphan = "1" if self.orphans else "0"
+        flags = f"orphan={self.orphans:d}", f"spin={self.spin:d}"
         return await asyncio.create_subprocess_exec(
             self.settings.python,
-            *("-S", "-E", "-B", "-c", code, *arguments, f"lifeline={self.lifeline_fd}", f"orphan={orphan}"),
+            *("-S", "-E", "-B", "-c", code, *arguments, f"lifeline={self.lifeline_fd}", *flags),
             stdin=asyncio.subprocess.DEVNULL,
             pass_fds=(handle, self.lifeline_fd),
         )

@@ -29,7 +29,7 @@ class FilterWatch:
     async def run(self, arguments: list[str], folder: str) -> Answer:
         """The node's `nft`: the real one, in `folder`."""
         async with self._lock:
-            if arguments[:1] != ["list"]:
+            if "list" not in arguments[:2]:
                 self.rules = parse(await _listing())  # the counts, before they go
             self._command = "nft " + " ".join(arguments)
             try:

@@ -1,8 +1,8 @@
 """`tc` of a Linux node on a kernel without netem: what the node scripts ask of netem is done by delay lines.
 
 Emulated: a `prio` queue as the root of a device, `netem delay` as one of its classes, u32 filters that lead the packets
-to an address there, and showing and deleting these. Everything else is the real tc's answer, which knows nothing of
-them. Where the kernel has netem, the node has the real one (`kernel_delays`).
+to an address there, and showing these and deleting the root. Everything else is the real tc's answer, which knows
+nothing of them. Where the kernel has netem, the node has the real one (`kernel_delays`).
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class _Queue:
     delay_ms: int = 0
     line: DelayLine | None = None
     priorities: dict[str, str] = field(default_factory=dict[str, str])  # of filters: to their protocol
+    places: list[str] = field(default_factory=list[str])  # where what is delayed goes to
 
 
 @dataclass
@@ -80,6 +81,9 @@ class Tc:
                 answer = self._delete(ours, _handle(handle))
             case ["qdisc", "show", "dev", _, *_] if ours:
                 answer = Answer(0, out=_show(self.queues[ours], counts=False))
+            case ["filter", "show", "dev", _] if ours:
+                lines = [f"filter {place} flowid {self.queues[ours].class_}\n" for place in self.queues[ours].places]
+                answer = Answer(0, out="".join(lines))
             case ["-s", "qdisc", "show", "dev", _, *_] if ours:
                 answer = Answer(0, out=_show(self.queues[ours], counts=True))
             case _ if ours or "netem" in arguments:
@@ -131,7 +135,8 @@ def _filter(queue: _Queue, parent: str, rest: list[str]) -> Answer:
         return MISSING
     if queue.priorities.setdefault(str(priority), str(protocol)) != protocol:
         return Answer(2, err="Error: Filter with specified priority/protocol not found.\n")
-    queue.line.take(f"{family} daddr {address}")
+    queue.places.append(f"{family} daddr {address}")
+    queue.line.take(queue.places[-1])
     return Answer(0)
 
 

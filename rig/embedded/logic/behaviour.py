@@ -1,15 +1,19 @@
 """How a node of the embedded cluster behaves: its timers, and a switch for each way in which it may misbehave.
 
-`sound()` ends every request with a result or an error and keeps every promise of the keeper. `exo_0_3_70()` has the
-flaws that were measured on exo 0.3.70. A defect is one field changed with `dataclasses.replace`.
+`sound()` ends every request with a result or an error and keeps every promise of the keeper. `upstream()` is that with
+exo's own keeper. `exo_0_3_70()` has the flaws that were measured on exo 0.3.70. A defect is one field changed with
+`dataclasses.replace`.
 """
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Literal
+
+from rig.config.defects import BehaviourName
 
 _UNPACED = frozenset({"flush_s", "token_s", "replay_events_per_s"})
 
@@ -60,6 +64,11 @@ class Timers:
     keepalive_s: float = 10.0
     resend_s: float = 4.0  # a command that the master has not accepted is sent again
     progress_s: float = 60.0  # a request without progress ends with an error (sound)
+    first_deploy_s: float = 12.0  # a process's first POST /deployments loads all model cards (where looking is dear)
+    state_low_s: float = 0.09  # any path below /state: the whole of it is dumped first
+    state_high_s: float = 0.18
+    state_whole_s: float = 0.5
+    event_read_s: float = 0.0005  # of each event in the log, by /events: 8 MB took 16 s
     # all
     pause_s: float = 3.0  # a gap between two ticks that says: this process was stopped
     flush_s: float = 0.01  # events are sent in batches; not paced
@@ -81,6 +90,7 @@ class Behaviour:
     plain_error: Literal["abort", "empty_body"] = "abort"  # how a request that is not streamed ends in an error
     resends: int = 3  # of a command that the master never accepted; then an error. 0: never, and no error either
     progress_watch: bool = True  # requests without progress end; runners without output are replaced
+    dear_api: bool = False  # what /state, /events and the first deployment cost; else they cost nothing
     reject_unservable: bool = True  # the master answers a command it cannot serve
     requests_hang: bool = False  # a runner takes a task and never answers
     hang_chance: float = 0.05
@@ -105,15 +115,20 @@ class Behaviour:
     instance_dies_at_kill: int | None = None  # the nth runner failure of an instance deletes it
     failed_start_deletes: bool = True  # a runner that dies before its instance was ever ready takes it along
     ring_wedges: bool = False  # a ring that breaks under load hangs the survivor, and its node's worker stops planning
+    ring_stays_idle_chance: float = 0.0  # of a ring that is built after a peer was lost: it never connects
+    runner_crash_chance: float = 0.0  # of an instance: each request crashes its runner
     hung_runner_kill_ends_exo: bool = False  # SIGKILL of a hung runner ends exo on every other node
     runner_kill_ends_exo: bool = False  # SIGKILL of any runner does so
     runner_death_unnoticed: bool = False
     runners_end_with_main: bool = True  # read by the runner process: False leaves orphans
     slow_after_restart: float = 1.0  # tokens take so many times as long on a node that was started again
     spin_when_idle: bool = False  # read by the main process
+    runners_spin: bool = False  # read by the runner process: from its first request on
+    runners_outlive_instance: bool = False
     leak_memory: bool = False  # memory of a killed runner never comes back in the node's reports
     leak_bytes: int = 0  # … and so much with it
     # keeper
+    keeper: Literal["promised", "upstream"] = "promised"  # exo's own: its events come back late
     keeper_grace: bool = True
     keeper_rate_limit: bool = True
     keeper_backoff: bool = True
@@ -134,14 +149,36 @@ class Behaviour:
     duplicates_refused: bool = True
     unknown_is_404: bool = True
     double_placement: bool = False  # every placement is made twice
+    keeper_forgets_retry: bool = True  # False: the time of the next attempt after a refusal outlives the placement
+    keeper_forgets_models: bool = True  # False: a new deployment of a model goes on where the last one ended
+    keeper_contains_crashes: bool = True  # False: a placement that crashes ends the keeper
+    keeper_burst_after_grace: bool = False  # the first step after the grace places everything
+    keeper_moves: bool = False  # an instance that serves is deleted after a while, to be placed elsewhere
+    placements_lost: int = 0  # the first so many placements of a deployment never become events
+    delete_by_model: bool = False  # deleting a deployment that is gone deletes what its model has now
+    status_by_name: bool = False  # a deployment is said to be serving as soon as it names an instance
+
+    @property
+    def keeps(self) -> dict[str, bool]:
+        """What stays in the state of a cluster after it is gone: arguments of `ClusterState`."""
+        return {"keep_dead_entries": self.keep_dead_entries, "names_gone": self.keeper == "upstream"}
 
 
 def sound() -> Behaviour:
     return Behaviour()
 
 
-def exo_0_3_70(*, deployments_outlive_master: bool = False) -> Behaviour:
-    """As measured. With `deployments_outlive_master` the keeper is correct while all else stays flawed."""
+def upstream() -> Behaviour:
+    """Sound, with the keeper of exo after 0.3.70; a deployment goes on naming an instance that is gone."""
+    return Behaviour(name="upstream", keeper="upstream", keeper_forgets_retry=False)
+
+
+def exo_0_3_70(*, deployments_outlive_master: bool = False, seed: int | None = None) -> Behaviour:
+    """As measured. With `deployments_outlive_master` the keeper is correct while all else stays flawed.
+
+    What was seen now and then happens with chances that follow from `seed`; without one it does not happen.
+    """
+    rng = None if seed is None else random.Random(f"{seed} habits")
     return Behaviour(
         name="exo-0.3.70",
         on_instance_gone="clean_end",
@@ -149,6 +186,7 @@ def exo_0_3_70(*, deployments_outlive_master: bool = False) -> Behaviour:
         plain_error="empty_body",
         resends=0,
         progress_watch=False,
+        dear_api=True,
         reject_unservable=False,
         carry_instances=False,
         deployments_outlive_master=deployments_outlive_master,
@@ -161,13 +199,22 @@ def exo_0_3_70(*, deployments_outlive_master: bool = False) -> Behaviour:
         instance_dies_at_kill=5,
         failed_start_deletes=False,
         ring_wedges=True,
+        ring_stays_idle_chance=0.0 if rng is None else rng.uniform(0.1, 0.4),
+        runner_crash_chance=0.0 if rng is None else rng.uniform(0.02, 0.1),
         hung_runner_kill_ends_exo=True,
         runners_end_with_main=False,
     )
 
 
-def named(name: Literal["sound", "exo-0.3.70"]) -> Behaviour:
-    return sound() if name == "sound" else exo_0_3_70()
+def named(name: BehaviourName, seed: int | None) -> Behaviour:
+    """`seed` draws the habits of `exo-0.3.70`; None: it has none."""
+    match name:
+        case "sound":
+            return sound()
+        case "upstream":
+            return upstream()
+        case "exo-0.3.70":
+            return exo_0_3_70(seed=seed)
 
 
 def timers_for(

@@ -117,6 +117,44 @@ DEFECTS: Final[Mapping[DefectName, Defect]] = {
     "hand-placed-not-adopted": Defect(
         "keeper", "places beside an instance that was placed by hand", _switch(keeper_adopts=False)
     ),
+    "stale-retry": Defect(
+        "keeper",
+        "the time of the next attempt after a refusal outlives the placement after it",
+        _switch(keeper_forgets_retry=False),
+        "exo's keeper after 0.3.70",
+    ),
+    "long-grace": Defect(
+        "keeper",
+        "a new master waits for much longer than 15 s",
+        lambda rng: Changes(timers={"keeper_grace_s": rng.uniform(30.0, 60.0)}),
+    ),
+    "burst-after-grace": Defect(
+        "keeper", "a new master places everything in its first step", _switch(keeper_burst_after_grace=True)
+    ),
+    "in-flight-for-ever": Defect(
+        "keeper",
+        "a placement that never arrives is waited for, for ever",
+        lambda rng: Changes({"placements_lost": 1}, {"in_flight_wait_s": math.inf}),
+    ),
+    "crash-ends-keeper": Defect(
+        "keeper", "a placement that crashes ends the keeper", _switch(keeper_contains_crashes=False)
+    ),
+    "remembers-models": Defect(
+        "keeper",
+        "a new deployment of a model waits for the backoff of the one before",
+        _switch(keeper_forgets_models=False),
+    ),
+    "moves-instances": Defect(
+        "keeper", "deletes an instance that serves, to place it somewhere else", _switch(keeper_moves=True)
+    ),
+    "deletes-by-model": Defect(
+        "keeper",
+        "deleting a deployment a second time takes the instance of the one after it",
+        _switch(delete_by_model=True, unknown_is_404=False),
+    ),
+    "wrong-status": Defect(
+        "keeper", "says that a deployment serves as soon as it is placed", _switch(status_by_name=True)
+    ),
     "forgets-deployments": Defect(
         "symptom",
         "a new master starts without the deployments",
@@ -227,6 +265,12 @@ DEFECTS: Final[Mapping[DefectName, Defect]] = {
     ),
     "idle-spin": Defect(
         "symptom", "the main process uses a whole CPU while idle", _switch(spin_when_idle=True), "exo-explore/exo 1823"
+    ),
+    "runner-spin": Defect("symptom", "a runner uses a whole CPU from its first request on", _switch(runners_spin=True)),
+    "runner-kept": Defect(
+        "symptom",
+        "the runner of an instance that is gone stays, with its memory, while its main process lives",
+        _switch(runners_outlive_instance=True),
     ),
     "orphaned-runners": Defect(
         "symptom",

@@ -58,6 +58,11 @@ class Election:
     def campaigning(self) -> bool:
         return self._until is not None
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether a peer was ever lost."""
+        return self._disturbed
+
     def master_peer(self) -> str | None:
         """The name of the living peer that is master of this session."""
         return self.peer_of(self.session.master)

@@ -19,6 +19,9 @@ from rig.embedded.logic.shapes import (
 )
 from rig.embedded.logic.state import ClusterState
 
+BATCH = 512
+"""Entries that are taken out of the log at once."""
+
 
 def event_json(event: ev.Event, state: ClusterState, models: Mapping[str, Model], event_id: str) -> Json:
     """One event as `/events` shows it: {"Name": {"event_id", …}}."""
@@ -33,8 +36,7 @@ def event_json(event: ev.Event, state: ClusterState, models: Mapping[str, Model]
         case ev.RunnerStatusUpdated(runner_id, status):
             body = {"runner_id": runner_id, "runner_status": runner_json(status)}
         case ev.NodeGatheredInfo(node_id, info, what):
-            gathered = memory_json(info) if what == "memory" else {"NodeNetworkInterfaces": network_json(info)}
-            body = {"node_id": node_id, "info": gathered}
+            body = {"node_id": node_id, "info": _gathered_json(info, what)}
         case ev.TopologyEdgeCreated(source, sink, address) | ev.TopologyEdgeDeleted(source, sink, address):
             body = {"conn": {"source": source, "sink": sink, "edge": {"sink_multiaddr": address}}}
         case ev.ChunkGenerated():
@@ -51,6 +53,16 @@ def event_json(event: ev.Event, state: ClusterState, models: Mapping[str, Model]
     return {name: {"event_id": event_id, **body}}
 
 
+def _gathered_json(info: ev.NodeInfo, what: str) -> Json:
+    match what:
+        case "memory":
+            return memory_json(info)
+        case "backends":
+            return {"NodeBackends": {"backends": list(info.backends)}}
+        case _:
+            return {"NodeNetworkInterfaces": network_json(info)}
+
+
 def _chunk_json(chunk: ev.ChunkGenerated) -> Json:
     match chunk.kind:
         case "prefill":
@@ -63,16 +75,21 @@ def _chunk_json(chunk: ev.ChunkGenerated) -> Json:
 
 
 def events_json(replica: Replica, models: Mapping[str, Model]) -> Iterator[bytes]:
-    """`GET /events` as pieces of one JSON array: the position is the index. Event ids are the same on every node."""
-    session = f"{replica.session.master[:8]}-{replica.session.clock:04x}"[-13:]
-    missing = [b"null"] * replica.log.first  # dropped to bound the log; they keep the positions right
+    """`GET /events` as pieces of one JSON array: the position is the index."""
     yield b"["
-    if missing:
-        yield b",".join(missing)
-    first = not missing
-    for index, entry in enumerate(replica.log, replica.log.first):
-        body = event_json(entry.event, replica.state, models, f"{session}-4000-8000-{index:012x}")
+    for index, body in enumerate(events_from(replica, models, 0)):
         piece = json.dumps(body, separators=(",", ":")).encode()
-        yield piece if first else b"," + piece
-        first = False
+        yield b"," + piece if index else piece
     yield b"]"
+
+
+def events_from(replica: Replica, models: Mapping[str, Model], start: int) -> Iterator[Json | None]:
+    """The log from this index on. Event ids are the same on every node. None for what was dropped to bound the log."""
+    session = f"{replica.session.master[:8]}-{replica.session.clock:04x}"[-13:]
+    log = replica.log
+    yield from [None] * (log.first - start)
+    index = max(start, log.first)
+    while entries := log.read(index, BATCH) if index < log.next_index else []:
+        for entry in entries:
+            yield event_json(entry.event, replica.state, models, f"{session}-4000-8000-{index:012x}")
+            index += 1

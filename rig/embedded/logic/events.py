@@ -37,7 +37,9 @@ class Struct(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
 
 
 class Instance(Struct, frozen=True):
-    """`nodes`, `runners` and `addresses` are in order of rank. `by_hand`: placed by a user, not by the keeper."""
+    """`nodes`, `runners`, `addresses` and `layers` (of the model, each rank's; empty: about the same number each) are
+    in order of rank. `by_hand`: placed by a user, not by the keeper.
+    """
 
     instance_id: str
     model_id: str
@@ -48,6 +50,16 @@ class Instance(Struct, frozen=True):
     addresses: tuple[str, ...]
     port: int
     by_hand: bool = False
+    layers: tuple[int, ...] = ()
+
+    def layers_of(self, rank: int, total: int) -> tuple[int, int]:
+        """First and end of the layers of a rank, of so many; all of them where each rank holds a part of every one."""
+        if self.sharding == "Tensor":
+            return 0, total
+        if self.layers:
+            return sum(self.layers[:rank]), sum(self.layers[: rank + 1])
+        world = len(self.nodes)
+        return rank * total // world, (rank + 1) * total // world
 
     def runner_on(self, node_id: str) -> str | None:
         return self.runners[self.nodes.index(node_id)] if node_id in self.nodes else None
@@ -84,7 +96,7 @@ class RunnerStatus(Struct, frozen=True):
 
 
 class NodeInfo(Struct, frozen=True):
-    """What a node says of itself. Memory in bytes."""
+    """What a node says of itself. Memory in bytes; without a total, or without backends, it has not told them yet."""
 
     name: str
     address: str
@@ -97,7 +109,7 @@ class NodeInfo(Struct, frozen=True):
 class NodeGatheredInfo(Struct, frozen=True, tag="NodeGatheredInfo"):
     node_id: str
     info: NodeInfo
-    what: Literal["memory", "network"] = "memory"
+    what: Literal["memory", "network", "backends"] = "memory"
 
 
 class NodeTimedOut(Struct, frozen=True, tag="NodeTimedOut"):

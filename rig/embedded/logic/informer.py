@@ -1,14 +1,22 @@
-"""What a node tells the cluster about itself: memory, interfaces, and which peers it reaches."""
+"""What a node tells the cluster about itself: interfaces, memory, backends, and which peers it reaches.
+
+In a new session it arrives in pieces, one after another: placement can use it when it has told the last.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Final, Literal
 
 from rig.embedded.logic.context import Context
 from rig.embedded.logic.election import Election
 from rig.embedded.logic.events import NodeGatheredInfo, NodeInfo, TopologyEdgeCreated, TopologyEdgeDeleted
 from rig.embedded.logic.replica import Replica
 from rig.embedded.logic.worker import Worker
+
+_PIECES: Final[tuple[Literal["network", "memory", "backends"], ...]] = ("network", "memory", "backends", "memory")
+"""One after another; the last again and again, once a second from the first time on."""
+_GAPS: Final = (0.25, 0.25, 0.75)
 
 
 class Informer:
@@ -17,6 +25,7 @@ class Informer:
         self._replica = replica
         self._election = election
         self._worker = worker
+        self._told = 0  # how many of its pieces this session has
         self._memory_at = math.inf
         self._network_at = math.inf
         self._probe_at = math.inf
@@ -31,14 +40,17 @@ class Informer:
 
     def session_changed(self, now: float) -> None:
         """A new session knows nothing of this node until it says something; unless it has not begun to speak yet."""
+        self._told = 0
         if self._memory_at < math.inf:
             self._memory_at = min(self._memory_at, now + self._ctx.timers.info_s / 4)
 
     def tick(self, now: float) -> None:
         timers = self._ctx.timers
         if now >= self._memory_at:
-            self._memory_at = now + timers.info_s
-            self._replica.local(NodeGatheredInfo(self._ctx.node_id, self._info(), "memory"))
+            piece = _PIECES[min(self._told, len(_PIECES) - 1)]
+            self._told += 1
+            self._memory_at = now + timers.info_s * (_GAPS[self._told - 1] if self._told <= len(_GAPS) else 1.0)
+            self._replica.local(NodeGatheredInfo(self._ctx.node_id, self._info(), piece))
         if now >= self._network_at:
             self._network_at = now + timers.network_info_s
             self._replica.local(NodeGatheredInfo(self._ctx.node_id, self._info(), "network"))
@@ -48,8 +60,11 @@ class Informer:
                 self._probe()
 
     def _info(self) -> NodeInfo:
-        total = self._ctx.memory_bytes
-        return NodeInfo(self._ctx.name, self._ctx.address, total, max(0, total - self._worker.memory_used()))
+        name, address, total = self._ctx.name, self._ctx.address, self._ctx.memory_bytes
+        if self._told < 2:
+            return NodeInfo(name, address, 0, 0, backends=())
+        free = max(0, total - self._worker.memory_used())
+        return NodeInfo(name, address, total, free) if self._told > 2 else NodeInfo(name, address, total, free, ())
 
     def _probe(self) -> None:
         """Links from here, as the state has them, become those that stand."""

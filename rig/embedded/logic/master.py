@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rig.embedded.logic.context import Context
 from rig.embedded.logic.effects import Send
@@ -30,11 +30,12 @@ from rig.embedded.logic.events import (
     TaskDeleted,
     TaskStatusUpdated,
 )
-from rig.embedded.logic.keeper import Keeper, Place, Refuse
+from rig.embedded.logic.keeper import Decision, Keeper, Place, PromisedKeeper, Refuse, Remove
 from rig.embedded.logic.messages import Command, Events, Follow, Heartbeat, LocalEvents, Snapshot
-from rig.embedded.logic.placement import CannotPlace, place
+from rig.embedded.logic.placement import CannotPlace, Placed, place
 from rig.embedded.logic.replica import Replica
 from rig.embedded.logic.state import READY
+from rig.embedded.logic.upstream import UpstreamKeeper
 
 WINDOW = 5000  # events sent ahead of what a follower has confirmed
 _BATCH = 500
@@ -57,11 +58,10 @@ class _Feed:
 
 @dataclass(frozen=True, slots=True)
 class _OnItsWay:
-    """A placement that was decided and has not become an event yet."""
+    """A placement that was decided and has not become an event yet, or an event that has not come back yet."""
 
     at: float
-    deployment: Deployment
-    nodes: tuple[str, ...]
+    what: Place | Event
 
 
 class Master:
@@ -80,11 +80,14 @@ class Master:
         self._election = election
         self._applied = applied
         self.session = replica.session
-        self._keeper = Keeper(ctx, now)
+        self._upstream = ctx.behaviour.keeper == "upstream"
+        self._keeper: Keeper = UpstreamKeeper(ctx, now) if self._upstream else PromisedKeeper(ctx, now)
         self._origins: dict[str, int] = {}
         self._feeds: dict[str, _Feed] = {}
         self._commands: OrderedDict[str, None] = OrderedDict()
         self._on_its_way: list[_OnItsWay] = []
+        self._lost: Counter[str] = Counter()  # placements that never arrived, by deployment
+        self._deleted: dict[str, str] = {}  # deployments that were deleted, with their models
         self._old_tasks: deque[str] = deque()
         self._timeout_at = now + ctx.timers.timeout_pass_s
         self._flush_at = math.inf
@@ -99,7 +102,7 @@ class Master:
 
     @property
     def in_flight(self) -> int:
-        return len(self._on_its_way)
+        return sum(isinstance(flight.what, Place | InstanceCreated) for flight in self._on_its_way)
 
     # time
 
@@ -118,53 +121,81 @@ class Master:
         if now >= self._timeout_at:
             self._timeout_at = now + self._ctx.timers.timeout_pass_s
             self._timeout_pass(now)
-        for decision in self._keeper.step(now, self._replica.state):
-            match decision:
-                case Refuse(deployment_id, reason):
-                    self._emit(now, DeploymentPlacementFailed(deployment_id, reason))
-                case Place(deployment, nodes):
-                    flight = _OnItsWay(now + self._ctx.timers.placement_flight_s, deployment, nodes)
-                    self._on_its_way += [flight] * (2 if self._ctx.behaviour.double_placement else 1)
         landed = [f for f in self._on_its_way if f.at <= now]
         self._on_its_way = [f for f in self._on_its_way if f.at > now]
         for flight in landed:
-            self._land(now, flight)
+            if isinstance(flight.what, Place):
+                self._land(now, flight.what)
+            else:
+                self._emit(now, flight.what)
+        for decision in self._keeper.step(now, self._replica.state):
+            self._carry_out(now, decision)
 
-    def _land(self, now: float, flight: _OnItsWay) -> None:
-        state, deployment = self._replica.state, flight.deployment
+    def _carry_out(self, now: float, decision: Decision) -> None:
+        match decision:
+            case Refuse(deployment_id, reason):
+                self._tell(now, DeploymentPlacementFailed(deployment_id, reason))
+            case Remove(instance_id):
+                self._delete_instance(now, instance_id)
+            case Place(deployment, placed, instance_id) if self._upstream:
+                instance = self._new_instance(deployment.model_id, placed, instance_id=instance_id)
+                self._tell(now, InstanceCreated(instance), DeploymentPlaced(deployment.deployment_id, instance_id))
+            case Place(deployment):
+                self._lost[deployment.deployment_id] += 1
+                if self._lost[deployment.deployment_id] <= self._ctx.behaviour.placements_lost:
+                    return
+                at = now + self._ctx.timers.placement_flight_s
+                self._on_its_way.append(_OnItsWay(at, decision))
+                if self._ctx.behaviour.double_placement:
+                    self._on_its_way.append(_OnItsWay(at, replace(decision, instance_id=self._ctx.new_id())))
+
+    def _tell(self, now: float, *events: Event) -> None:
+        """Of instances and deployments: upstream's master hears of its own events when they come back to it."""
+        for event in events:
+            if self._upstream:
+                self._on_its_way.append(_OnItsWay(now + self._ctx.timers.placement_flight_s, event))
+            else:
+                self._emit(now, event)
+
+    def _land(self, now: float, decision: Place) -> None:
+        state, deployment = self._replica.state, decision.deployment
         wanted = deployment.deployment_id in state.deployments or self._ctx.behaviour.deleted_comes_back
         beside = bool(state.instances_of(deployment.model_id)) and not self._may_double()
-        if not wanted or beside or any(n not in state.nodes for n in flight.nodes):
+        if not wanted or beside or any(n not in state.nodes for n in decision.placed.nodes):
             return
-        instance = self._new_instance(deployment.model_id, deployment.sharding, deployment.instance_meta, flight.nodes)
+        instance = self._new_instance(deployment.model_id, decision.placed, instance_id=decision.instance_id)
         self._emit(now, InstanceCreated(instance))
         self._emit(now, DeploymentPlaced(deployment.deployment_id, instance.instance_id))
         if deployment.placement_error is not None and not self._ctx.behaviour.keeper_clears_reason:
             self._emit(now, DeploymentPlacementFailed(deployment.deployment_id, deployment.placement_error))
-        self._keeper.arrived(deployment.deployment_id)
+        self._keeper.arrived(deployment)
 
     def _may_double(self) -> bool:
         behaviour = self._ctx.behaviour
         return behaviour.double_placement or not (behaviour.keeper_adopts and behaviour.keeper_waits_in_flight)
 
     def _timeout_pass(self, now: float) -> None:
+        """What is to go is told at each pass, until it has gone."""
         state, behaviour = self._replica.state, self._ctx.behaviour
+        limit = now - self._ctx.timers.node_timeout_s
+        silent = [n for n, t in state.last_seen.items() if t < limit and n in state.nodes]
+        if behaviour.ghost_nodes:
+            silent = []
         if not behaviour.instances_in_same_pass:
-            self._drop_dead_instances(now)
-        if not behaviour.ghost_nodes:
-            limit = now - self._ctx.timers.node_timeout_s
-            for node_id in [n for n, t in state.last_seen.items() if t < limit and n in state.nodes]:
-                self._ctx.out.log(f"Manually removing node {node_id} due to inactivity")
-                self._emit(now, NodeTimedOut(node_id))
+            self._drop_dead_instances(now, without=[])
+        for node_id in silent:
+            self._ctx.out.log(f"Manually removing node {node_id} due to inactivity")
+            self._tell(now, NodeTimedOut(node_id))
         if behaviour.instances_in_same_pass:
-            self._drop_dead_instances(now)
+            self._drop_dead_instances(now, without=silent)
 
-    def _drop_dead_instances(self, now: float) -> None:
+    def _drop_dead_instances(self, now: float, without: list[str]) -> None:
         state = self._replica.state
         if self._ctx.behaviour.zombie_instances:
             return
+        alive = state.nodes.keys() - set(without)
         for instance in list(state.instances.values()):
-            if any(node_id not in state.nodes for node_id in instance.nodes):
+            if not alive.issuperset(instance.nodes):
                 self._delete_instance(now, instance.instance_id)
 
     # followers
@@ -292,7 +323,7 @@ class Master:
         state = self._replica.state
         if instance_id in state.instances:
             self._keeper.lost(now, state.instances[instance_id], state)
-            self._emit(now, InstanceDeleted(instance_id))
+            self._tell(now, InstanceDeleted(instance_id))
 
     # commands
 
@@ -348,25 +379,25 @@ class Master:
         state, model = self._replica.state, self._ctx.models.get(command.model_id)
         if model is None or self._ctx.behaviour.lose_hand_placements:
             return
-        nodes = command.nodes
+        placed = Placed(command.nodes, (), command.sharding, command.instance_meta)
         if command.kind == "PlaceInstance":
             try:
-                nodes = place(
+                placed = place(
                     state,
                     model,
                     sharding=command.sharding,
                     instance_meta=command.instance_meta,
                     min_nodes=command.min_nodes,
                 )
-            except CannotPlace as refusal:
-                self._ctx.out.log(f"Cannot place {command.model_id}: {refusal.reason}")
+            except (CannotPlace, TypeError) as refusal:
+                self._ctx.out.log(f"Cannot place {command.model_id}: {refusal}")
                 return
-        if not nodes or any(n not in state.nodes for n in nodes):
+        if not placed.nodes or any(n not in state.nodes for n in placed.nodes):
             return
-        instance = self._new_instance(
-            command.model_id, command.sharding, command.instance_meta, nodes, command=command, by_hand=True
+        instance_id = command.target or self._ctx.new_id()
+        self._tell(
+            now, InstanceCreated(self._new_instance(command.model_id, placed, instance_id=instance_id, by_hand=command))
         )
-        self._emit(now, InstanceCreated(instance))
 
     def _create_deployment(self, now: float, command: Command) -> None:
         deployed = {d.model_id for d in self._replica.state.deployments.values()}
@@ -375,40 +406,46 @@ class Master:
         deployment = Deployment(
             command.target, command.model_id, command.sharding, command.instance_meta, command.min_nodes
         )
-        self._emit(now, DeploymentCreated(deployment))
+        self._tell(now, DeploymentCreated(deployment))
 
     def _delete_deployment(self, now: float, deployment_id: str) -> None:
         state, behaviour = self._replica.state, self._ctx.behaviour
         deployment = state.deployments.get(deployment_id)
         if deployment is None:
+            self._delete_again(now, deployment_id)
             return
-        self._emit(now, DeploymentDeleted(deployment_id))
+        self._deleted[deployment_id] = deployment.model_id
+        self._tell(now, DeploymentDeleted(deployment_id))
+        on_its_way = self._keeper.deleting(deployment)
+        if on_its_way is not None:
+            self._tell(now, InstanceDeleted(on_its_way))
         doomed = [deployment.instance_id] if deployment.instance_id and behaviour.delete_takes_instance else []
         if behaviour.delete_takes_others:
             doomed = [i.instance_id for i in state.instances_of(deployment.model_id)]
         for instance_id in doomed:
             self._delete_instance(now, instance_id)
 
+    def _delete_again(self, now: float, deployment_id: str) -> None:
+        """One that is gone takes nothing with it."""
+        model_id = self._deleted.get(deployment_id)
+        if model_id is not None and self._ctx.behaviour.delete_by_model:
+            for instance in self._replica.state.instances_of(model_id):
+                self._delete_instance(now, instance.instance_id)
+
     def _new_instance(
-        self,
-        model_id: str,
-        sharding: str,
-        instance_meta: str,
-        nodes: tuple[str, ...],
-        *,
-        command: Command | None = None,
-        by_hand: bool = False,
+        self, model_id: str, placed: Placed, *, instance_id: str, by_hand: Command | None = None
     ) -> Instance:
-        ctx, state = self._ctx, self._replica.state
-        given = command is not None and len(command.runners) == len(nodes) > 0
+        ctx, state, nodes = self._ctx, self._replica.state, placed.nodes
+        given = by_hand is not None and len(by_hand.runners) == len(nodes)
         return Instance(
-            instance_id=command.target if command is not None and command.target else ctx.new_id(),
+            instance_id=instance_id,
             model_id=model_id,
-            sharding=sharding,
-            instance_meta=instance_meta,
+            sharding=placed.sharding,
+            instance_meta=placed.instance_meta,
             nodes=nodes,
-            runners=command.runners if command is not None and given else tuple(ctx.new_id() for _ in nodes),
+            runners=by_hand.runners if by_hand is not None and given else tuple(ctx.new_id() for _ in nodes),
             addresses=tuple(state.nodes[n].address for n in nodes),
-            port=command.port if command is not None and command.port else ctx.rng.randint(49153, 65535),
-            by_hand=by_hand,
+            port=by_hand.port if by_hand is not None and by_hand.port else ctx.rng.randint(49153, 65535),
+            by_hand=by_hand is not None,
+            layers=placed.layers,
         )

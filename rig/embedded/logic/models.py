@@ -16,6 +16,7 @@ class Model:
     kv_heads: int = 4
     family: str = "llama"
     base_model: str = "Tiny Lab"
+    crashes: bool = False  # placing it does not end in a refusal but in an exception
 
     def card(self) -> dict[str, Any]:
         """The model card in snake_case, as events show it."""
@@ -63,5 +64,6 @@ STOCK_MODELS: Final[Mapping[str, Model]] = {
         Model("lab/half-node", 5 * _GB, layers=32, hidden_size=4096, kv_heads=8),  # one on a node of 8 GiB
         Model("lab/two-nodes", 12 * _GB, layers=40, hidden_size=5120, kv_heads=8),  # fits on two nodes together
         Model("lab/too-big", 100_000_000_000_000),  # never fits
+        Model("lab/crashes", 821_504, crashes=True),
     )
 }

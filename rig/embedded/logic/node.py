@@ -33,6 +33,7 @@ from rig.embedded.logic.context import Context
 from rig.embedded.logic.effects import Effect, Exit, MasterLog, Send
 from rig.embedded.logic.election import Election
 from rig.embedded.logic.events import Entry, Event, NodeGatheredInfo, StateCarried
+from rig.embedded.logic.habits import Costs
 from rig.embedded.logic.informer import Informer
 from rig.embedded.logic.master import Master
 from rig.embedded.logic.messages import (
@@ -82,6 +83,7 @@ class NodeLogic:
         self._replica = Replica(self._ctx, self._election.session)
         self._worker = Worker(self._ctx, self._replica, self._election)
         self._api = Api(self._ctx, self._replica, self._election)
+        self._costs = Costs(self._ctx)
         self._informer = Informer(self._ctx, self._replica, self._election, self._worker)
         self._master: Master | None = None
         self._exited = False
@@ -239,9 +241,23 @@ class NodeLogic:
         reply = self._api.delete_instance(now, instance_id)
         return reply, self._finish(now)
 
+    def takes(self, now: float, method: str, path: Sequence[str]) -> float:
+        """Seconds that the host is to wait before it answers such a request (`path` in its parts)."""
+        requests = len(self._api.requests)
+        match method, path:
+            case "GET", ["state", *rest]:
+                return self._costs.state(now, whole=not rest, open_requests=requests)
+            case "GET", ["events"]:
+                return self._costs.events(self._replica.next_index, open_requests=requests)
+            case "POST", ["deployments"]:
+                return self._costs.deployment(now)
+            case _:
+                return 0.0
+
     def deployments(self) -> dict[str, object]:
         """`GET /deployments`."""
-        return views.deployments(self._replica.state, self._ctx.models)
+        by_name = self._ctx.behaviour.status_by_name
+        return views.deployments(self._replica.state, self._ctx.models, by_name=by_name)
 
     # inner workings
 

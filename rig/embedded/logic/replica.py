@@ -25,7 +25,7 @@ class Replica:
     def __init__(self, ctx: Context, session: Session) -> None:
         self._ctx = ctx
         self.session = session
-        self.state = ClusterState(keep_dead_entries=ctx.behaviour.keep_dead_entries)
+        self.state = ClusterState(**ctx.behaviour.keeps)
         self.log = EventLog()
         self.caught_up = True
         self._stale = False  # the state is of the session before this one
@@ -53,7 +53,7 @@ class Replica:
         keep = self._ctx.behaviour.snapshot if keep is None else keep
         self._stale = keep
         if not keep:
-            self.state = ClusterState(keep_dead_entries=self._ctx.behaviour.keep_dead_entries)
+            self.state = ClusterState(**self._ctx.behaviour.keeps)
         self.log = EventLog()
         self.caught_up = False
         self._local.clear()
@@ -159,7 +159,7 @@ class Replica:
             return []
         if self._stale and fresh:
             seen, self._stale = self.state.last_seen, False
-            self.state = ClusterState(keep_dead_entries=self._ctx.behaviour.keep_dead_entries)
+            self.state = ClusterState(**self._ctx.behaviour.keeps)
             self.state.last_seen.update(seen)
         for entry in fresh:
             self.append(now, entry)
@@ -169,7 +169,7 @@ class Replica:
 
     def _install_snapshot(self, now: float, message: Snapshot) -> None:
         seen, self._stale = self.state.last_seen, False
-        self.state = ClusterState.from_wire(message.state, now, keep_dead_entries=self._ctx.behaviour.keep_dead_entries)
+        self.state = ClusterState.from_wire(message.state, now, **self._ctx.behaviour.keeps)
         if self._ctx.restarted and self._ctx.behaviour.restarted_sees_itself:
             self.state.forget_others(self._ctx.node_id)
         self.state.last_seen = {n: seen.get(n, now) for n in self.state.nodes}

@@ -52,10 +52,9 @@ def instance_json(instance: ev.Instance, models: Mapping[str, Model]) -> Json:
     model, world = models.get(instance.model_id), len(instance.nodes)
     layers = model.layers if model is not None else world
     tag = "TensorShardMetadata" if instance.sharding == "Tensor" else "PipelineShardMetadata"
-    tensor = instance.sharding == "Tensor"
     shards: Json = {}
     for rank, runner_id in enumerate(instance.runners):
-        first, last = (0, layers) if tensor else (rank * layers // world, (rank + 1) * layers // world)
+        first, last = instance.layers_of(rank, layers)
         shards[runner_id] = {tag: shard_json(card_json(models, instance.model_id), rank, world, (first, last, layers))}
     hosts: Json = {}
     for node_id in instance.nodes:

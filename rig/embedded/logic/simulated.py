@@ -37,7 +37,8 @@ class Process:
     """A process of a node; the main process has no runner."""
 
     pid: int
-    runner_id: str | None = None
+    runner_id: str | None
+    cpu_s: float  # used since its start
 
 
 @dataclass(slots=True)
@@ -54,6 +55,8 @@ class Conn:
 class SimRunner:
     logic: RunnerLogic
     pid: int
+    began: float
+    asked: float | None = None  # when its first request came
     alive: bool = True
     tick_at: float = float("inf")
 

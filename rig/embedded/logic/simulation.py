@@ -84,7 +84,8 @@ class Simulation:
         node = self._nodes[name]
         if node.logic is None:
             return []
-        return [Process(node.pid), *(Process(r.pid, i) for i, r in node.runners.items() if r.alive)]
+        main = Process(node.pid, None, self._cpu_used(node.began, spins=self._behaviour.spin_when_idle))
+        return [main, *(Process(r.pid, i, self._runner_cpu(r)) for i, r in node.runners.items() if r.alive)]
 
     def orphans(self, name: str) -> list[Process]:
         """Runners whose main process ended and left them."""
@@ -95,10 +96,13 @@ class Simulation:
         node = self._nodes[name]
         return node.kept_bytes + (0 if node.logic is None else node.logic.memory_used)
 
-    def cpu_used(self, name: str) -> float:
-        """CPU seconds of the main process since its start: a few per cent, or all of a CPU with `spin_when_idle`."""
-        node = self._nodes[name]
-        return (self.now - node.began) * (1.0 if self._behaviour.spin_when_idle else 0.04)
+    def _runner_cpu(self, runner: SimRunner) -> float:
+        spins_from = runner.asked if self._behaviour.runners_spin else None
+        return self._cpu_used(runner.began if spins_from is None else spins_from, spins=spins_from is not None)
+
+    def _cpu_used(self, began: float, *, spins: bool) -> float:
+        """CPU seconds since then: a few per cent, or all of a CPU."""
+        return (self.now - began) * (1.0 if spins else 0.04)
 
     def next_at(self) -> float:
         """When something is to happen next."""
@@ -330,13 +334,15 @@ class Simulation:
         runner_id = effect.runner_id
         match effect:
             case StartRunner(times=times):
-                node.runners[runner_id] = SimRunner(RunnerLogic(times, self.now), next(self._pids))
+                node.runners[runner_id] = SimRunner(RunnerLogic(times, self.now), next(self._pids), self.now)
                 self._schedule_runner(node, runner_id)
             case StopRunner(kill=kill):
                 self.at(self.now + _STOP_S, lambda: self._stop_runner(node, runner_id, kill=kill))
             case RunnerCommand(kind=kind, task_id=task_id, prompt_tokens=prompt, max_tokens=tokens):
                 runner = node.runners.get(runner_id)
                 if runner is not None:
+                    if kind == "generate" and runner.asked is None:
+                        runner.asked = self.now
                     runner.logic.command(self.now, kind, task_id, prompt, tokens)
                     self._schedule_runner(node, runner_id)
 

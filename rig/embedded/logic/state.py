@@ -41,11 +41,28 @@ class _Wire(Struct, frozen=True):
     failures: dict[str, int]
 
 
-class ClusterState:
-    """Mutable; changed by `apply` alone. `last_seen` is on the local clock and not part of what is carried."""
+def _with_what_was_told(info: NodeInfo, before: NodeInfo | None) -> NodeInfo:
+    """A node joins in pieces, and a piece takes nothing back that was told before."""
+    if before is None or (info.ram_total and info.backends):
+        return info
+    memory = info if info.ram_total else before
+    return msgspec.structs.replace(
+        info,
+        ram_total=memory.ram_total,
+        ram_available=memory.ram_available,
+        backends=info.backends or before.backends,
+    )
 
-    def __init__(self, *, keep_dead_entries: bool = False) -> None:
+
+class ClusterState:
+    """Mutable; changed by `apply` alone. `last_seen` is on the local clock and not part of what is carried.
+
+    `names_gone`: a deployment goes on naming its last instance when that is gone.
+    """
+
+    def __init__(self, *, keep_dead_entries: bool = False, names_gone: bool = False) -> None:
         self._keep_dead = keep_dead_entries
+        self._names_gone = names_gone
         self.nodes: dict[str, NodeInfo] = {}  # in the topology
         self.known: dict[str, NodeInfo] = {}  # every node whose identity is listed
         self.last_seen: dict[str, float] = {}
@@ -109,6 +126,7 @@ class ClusterState:
     ) -> None:
         match event:
             case NodeGatheredInfo(node_id, info):
+                info = _with_what_was_told(info, self.nodes.get(node_id))
                 self.nodes[node_id] = info
                 self.known[node_id] = info
                 self.last_seen[node_id] = now
@@ -178,7 +196,7 @@ class ClusterState:
         for task_id in [t.task_id for t in self.tasks.values() if t.instance_id == instance_id]:
             del self.tasks[task_id]
         for deployment in self.deployments.values():
-            if deployment.instance_id == instance_id:
+            if deployment.instance_id == instance_id and not self._names_gone:
                 self.deployments[deployment.deployment_id] = msgspec.structs.replace(deployment, instance_id=None)
                 break
 
@@ -235,10 +253,12 @@ class ClusterState:
         return msgspec.msgpack.encode(wire)
 
     @classmethod
-    def from_wire(cls, data: bytes, now: float, *, keep_dead_entries: bool) -> ClusterState:
+    def from_wire(
+        cls, data: bytes, now: float, *, keep_dead_entries: bool = False, names_gone: bool = False
+    ) -> ClusterState:
         """Every node counts as seen `now`. Raises msgspec.DecodeError."""
         wire = msgspec.msgpack.decode(data, type=_Wire)
-        state = cls(keep_dead_entries=keep_dead_entries)
+        state = cls(keep_dead_entries=keep_dead_entries, names_gone=names_gone)
         state.apply(wire.carried, now)
         state.known.update(wire.known)
         state.tasks = {t.task_id: t for t in wire.tasks}

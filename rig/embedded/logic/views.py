@@ -147,7 +147,7 @@ def _identities(replica: Replica, models: Mapping[str, Model], wall: Callable[[f
 
 
 def _memory(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Json:
-    return {n: camelise(memory_json(i)) for n, i in replica.state.nodes.items()}
+    return {n: camelise(memory_json(i)) for n, i in replica.state.nodes.items() if i.ram_total}
 
 
 def _disk(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Json:
@@ -161,7 +161,7 @@ def _network(replica: Replica, models: Mapping[str, Model], wall: Callable[[floa
 
 
 def _backends(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Json:
-    return {n: list(i.backends) for n, i in replica.state.known.items()}
+    return {n: list(i.backends) for n, i in replica.state.known.items() if i.backends}
 
 
 def _empty(replica: Replica, models: Mapping[str, Model], wall: Callable[[float], float]) -> Any:
@@ -198,8 +198,10 @@ _PARTS: dict[str, Callable[[Replica, Mapping[str, Model], Callable[[float], floa
 # the rest of the API
 
 
-def deployment_status(deployment: ev.Deployment, state: ClusterState) -> str:
-    """serving | starting | placing | cant_place."""
+def deployment_status(deployment: ev.Deployment, state: ClusterState, *, by_name: bool = False) -> str:
+    """serving | starting | placing | cant_place. `by_name`: the wrong way, see `Behaviour.status_by_name`."""
+    if by_name and deployment.instance_id is not None:
+        return "serving"
     present = state.instances_of(deployment.model_id)
     if any(state.is_ready(i) for i in present):
         return "serving"
@@ -208,11 +210,11 @@ def deployment_status(deployment: ev.Deployment, state: ClusterState) -> str:
     return "cant_place" if deployment.placement_error is not None else "placing"
 
 
-def deployments(state: ClusterState, models: Mapping[str, Model]) -> dict[str, object]:
+def deployments(state: ClusterState, models: Mapping[str, Model], *, by_name: bool = False) -> dict[str, object]:
     """`GET /deployments`."""
     return {
         "deployments": [
-            {"deployment": camelise(deployment_json(d, models)), "status": deployment_status(d, state)}
+            {"deployment": camelise(deployment_json(d, models)), "status": deployment_status(d, state, by_name=by_name)}
             for _, d in sorted(state.deployments.items())
         ]
     }
@@ -249,17 +251,16 @@ def models_json(models: Mapping[str, Model], created: int) -> Json:
 def previews(
     replica: Replica, models: Mapping[str, Model], model_id: str, new_id: Callable[[], str], port: int
 ) -> Json:
-    """`GET /instance/previews?model_id=…`: one for each sharding, kind and number of nodes."""
+    """`GET /instance/previews?model_id=…`: for each sharding and kind one a size, and the first refusal."""
     model, state = models.get(model_id), replica.state
-    found: list[Json] = []
+    found: dict[tuple[str, str, int], Json] = {}
     for sharding in ("Pipeline", "Tensor") if model is not None else ():
         for meta in ("MlxRing", "MlxJaccl"):
             for size in range(1, len(state.nodes) + 1):
                 preview = _preview(state, models, models[model_id], sharding, meta, size, new_id, port)
-                if preview["error"] is not None and any(p["error"] == preview["error"] for p in found[-1:]):
-                    continue
-                found.append(preview)
-    return {"previews": found}
+                key = sharding, meta, len(preview["memory_delta_by_node"] or ())
+                found.setdefault(key, preview)
+    return {"previews": list(found.values())}
 
 
 def _preview(
@@ -274,21 +275,22 @@ def _preview(
 ) -> Json:
     head: Json = {"model_id": model.model_id, "sharding": sharding, "instance_meta": meta}
     try:
-        nodes = place(state, model, sharding=sharding, instance_meta=meta, min_nodes=size)
+        placed = place(state, model, sharding=sharding, instance_meta=meta, min_nodes=size)
     except CannotPlace as refusal:
         return head | {"instance": None, "memory_delta_by_node": None, "error": refusal.reason}
     instance = ev.Instance(
         instance_id=new_id(),
         model_id=model.model_id,
-        sharding=sharding,
-        instance_meta=meta,
-        nodes=nodes,
-        runners=tuple(new_id() for _ in nodes),
-        addresses=tuple(state.nodes[n].address for n in nodes),
+        sharding=placed.sharding,
+        instance_meta=placed.instance_meta,
+        nodes=placed.nodes,
+        runners=tuple(new_id() for _ in placed.nodes),
+        addresses=tuple(state.nodes[n].address for n in placed.nodes),
         port=port,
+        layers=placed.layers,
     )
-    share, rest = divmod(model.size_bytes, len(nodes))
-    delta = {n: share + (1 if rank < rest else 0) for rank, n in enumerate(nodes)}
+    share, rest = divmod(model.size_bytes, len(placed.nodes))
+    delta = {n: share + (1 if rank < rest else 0) for rank, n in enumerate(placed.nodes)}
     return head | {
         "instance": camelise(instance_json(instance, models)),
         "memory_delta_by_node": delta,

@@ -28,6 +28,7 @@ from rig.embedded.logic.events import (
     TaskKind,
     TaskStatusUpdated,
 )
+from rig.embedded.logic.habits import CRASH_TRACEBACK, falls_on
 from rig.embedded.logic.messages import Fatal, RingBroken, RingHung
 from rig.embedded.logic.replica import Replica
 from rig.embedded.logic.runner import RunnerReport, RunnerTimes
@@ -105,7 +106,12 @@ class Worker:
 
     def _bytes_of(self, runner: _Runner) -> int:
         model = self._ctx.models.get(runner.instance.model_id)
-        return 0 if model is None else model.size_bytes // runner.world
+        if model is None:
+            return 0
+        if runner.instance.sharding == "Tensor":
+            return model.size_bytes // runner.world
+        first, end = runner.instance.layers_of(runner.rank, model.layers)
+        return model.size_bytes * (end - first) // model.layers
 
     # what happens
 
@@ -359,13 +365,23 @@ class Worker:
         self._set(now, runner, RunnerStatus("RunnerShuttingDown"))
         self._stop(runner)
 
+    def _crash(self, now: float, runner: _Runner) -> None:
+        """An exception in the runner: its requests get the traceback, it ends, and is started again."""
+        self._fail_jobs(runner, CRASH_TRACEBACK)
+        self._set(now, runner, RunnerStatus("RunnerFailed", error=CRASH_TRACEBACK))
+        self._stop(runner)
+
     # the plan: the first action that is due
 
     def _plan(self, now: float) -> bool:
         state, me = self._replica.state, self._ctx.node_id
         for runner in list(self._runners.values()):
             if runner.instance.instance_id not in state.instances and not runner.stopping:
-                self._stop(runner)
+                if self._ctx.behaviour.runners_outlive_instance:
+                    self._leaked_bytes += self._bytes_of(runner)
+                    del self._runners[runner.runner_id]
+                else:
+                    self._stop(runner)
                 return True
         for instance in list(state.instances.values()):
             if me not in instance.nodes:
@@ -437,6 +453,9 @@ class Worker:
         self._replica.local(TaskStatusUpdated(task.task_id, "Running"))
         runner.step = task.task_id
         match kind:
+            case "ConnectToGroup" if self._never_connects(runner):
+                if runner.rank == 0:
+                    self._ctx.out.log("runner connecting")
             case "ConnectToGroup":
                 self._ctx.out.add(RunnerCommand(runner.runner_id, "connect"))
             case "LoadModel":
@@ -444,6 +463,12 @@ class Worker:
             case _:
                 self._ctx.out.add(RunnerCommand(runner.runner_id, "warmup"))
         return True
+
+    def _never_connects(self, runner: _Runner) -> bool:
+        """All ranks of an instance draw alike. Only what is built after a loss is touched by it."""
+        rebuilt = self._ctx.restarted or self._election.disturbed
+        chance = self._ctx.behaviour.ring_stays_idle_chance
+        return rebuilt and falls_on("ring", runner.instance.instance_id, chance)
 
     def _take_task(self, now: float, runner: _Runner) -> bool:
         state = self._replica.state
@@ -459,6 +484,9 @@ class Worker:
             self._set(now, runner, RunnerStatus("RunnerRunning"))
         runner.jobs[task.task_id] = task.command_id
         self._replica.local(TaskStatusUpdated(task.task_id, "Running"))
+        if falls_on("crash", runner.instance.instance_id, self._ctx.behaviour.runner_crash_chance):
+            self._crash(now, runner)
+            return True
         if not (self._ctx.behaviour.requests_hang and self._ctx.rng.random() < self._ctx.behaviour.hang_chance):
             command = RunnerCommand(runner.runner_id, "generate", task.task_id, task.prompt_tokens, task.max_tokens)
             self._ctx.out.add(command)

@@ -22,7 +22,7 @@ OWN = Path(__file__).parent / "bin"
 SCRIPTS = {
     "usr/bin": (
         *("caffeinate", "date", "fdesetup", "find", "grep", "ibv_devices", "memory_pressure", "nc", "pmset"),
-        *("rdma_ctl", "sed", "sleep", "stat", "sudo", "sw_vers", "uname"),
+        *("ps", "rdma_ctl", "sed", "sleep", "stat", "sudo", "sw_vers", "uname"),
     ),
     "usr/sbin": ("networksetup", "system_profiler"),
     "usr/libexec/ApplicationFirewall": ("socketfilterfw",),
@@ -32,7 +32,8 @@ PLAIN = (
     *("readlink", "rm", "rmdir", "sort", "tail", "tee", "touch", "tr", "uniq", "wc", "xargs"),
 )
 ASKED = {
-    "usr/bin": ("df", "launchctl", "plutil", "ps", "vm_stat"),
+    "usr/bin": ("df", "launchctl", "plutil", "vm_stat"),
+    "usr/libexec": ("ps",),  # behind the one in `bin/`
     "usr/sbin": ("dnctl", "ifconfig", "lsof", "pfctl", "reboot", "route", "shutdown", "sysctl"),
 }
 # What a script must not find. Whatever is not here and not above is as Linux has it.
@@ -91,15 +92,15 @@ def _first_boot(settings: NodeSettings, root: Path, gnu: Path) -> None:
     gnu.mkdir()
     for folder in ("usr/bin", "usr/sbin", "usr/local/bin", "usr/local/sbin"):
         _remove(root / folder, ABSENT)
+    for folder, names in ASKED.items():
+        _remove(root / "usr/bin", names)
+        for name in names:
+            _put(root / folder / name, shim(settings, name))
     for folder, names in SCRIPTS.items():
         for name in names:
             _put(root / folder / name, (OWN / name).read_text())
     for name in PLAIN:
         _put(root / "usr/bin" / name, (OWN / "plain").read_text())
-    for folder, names in ASKED.items():
-        _remove(root / "usr/bin", names)
-        for name in names:
-            _put(root / folder / name, shim(settings, name))
     for name in settings.inert:
         _put(root / ("usr/sbin" if name == "pfctl" else "usr/bin") / name, INERT)
     shell = root / "usr/bin/sh"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,14 +77,15 @@ class _Asked:
             raise ValueError(f"illegal option -- {letter}")
 
 
-def ps(arguments: list[str]) -> Answer:
-    """Status 1 when a named process is not there, as on a Mac."""
+def ps(arguments: list[str], zone: str = "UTC0") -> Answer:
+    """`zone`: the TZ of who asks. Status 1 when a named process is not there, as on a Mac."""
     try:
         asked = _parse(arguments)
     except ValueError as error:
         return Answer(1, err=f"ps: {error}\n")
     rows = [row for row in processes() if asked.pids is None or row.pid in asked.pids]
-    table = [[FIELDS[name][1](row) for name, _ in asked.fields] for row in rows]
+    with _in_zone(zone):
+        table = [[FIELDS[name][1](row) for name, _ in asked.fields] for row in rows]
     headers = [header for _, header in asked.fields]
     shown = ([headers] if any(headers) else []) + table
     widths = [max((len(line[column]) for line in shown), default=0) for column in range(len(headers))]
@@ -93,6 +95,21 @@ def ps(arguments: list[str]) -> Answer:
     ]
     text = "".join(f"{line.rstrip()[: asked.width or None]}\n" for line in lines)
     return Answer(0 if rows else 1, out=text)
+
+
+@contextmanager
+def _in_zone(zone: str) -> Generator[None]:
+    """The local time of this process is that of `zone` meanwhile."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = zone
+    time.tzset()
+    try:
+        yield
+    finally:
+        del os.environ["TZ"]
+        if before is not None:
+            os.environ["TZ"] = before
+        time.tzset()
 
 
 def _pad(word: str, width: int, name: str) -> str:

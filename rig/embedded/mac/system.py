@@ -47,7 +47,7 @@ class Mac:
             "sysctl": self._facts.sysctl,
             "vm_stat": self._facts.vm_stat,
             "df": self._facts.df,
-            "ps": _sync(ps),
+            "ps": self._ps,
             "ifconfig": _sync(ifconfig),
             "route": _sync(route),
             "lsof": self._lsof,
@@ -109,6 +109,13 @@ class Mac:
     async def _status(self, arguments: list[str], folder: str) -> Answer:
         del arguments, folder
         return commands.status(self._rules)
+
+    async def _ps(self, arguments: list[str], folder: str) -> Answer:
+        """The last argument is `TZ=ZONE`, or `TZ` where that is not set: then the machine's own zone counts."""
+        del folder
+        *options, asked = arguments
+        _, told, zone = asked.partition("=")
+        return ps(options, zone if told else f":{tree(self.settings)}/etc/localtime")
 
     async def _lsof(self, arguments: list[str], folder: str) -> Answer:
         """The real one, from outside the folder that has no /proc."""

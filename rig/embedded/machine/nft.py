@@ -1,9 +1,9 @@
 """The `nft` command of an emulated Linux node: the forms that node scripts use, and nothing else.
 
-Supported: `nft list tables`, `nft list table inet NAME`, `nft delete table inet NAME`, `nft -f FILE` where the file
-declares tables of the family inet with filter chains on input, output and forward. A rule is made of `iifname|oifname
-"NAME"`, `ip|ip6 saddr|daddr ADDRESS`, `tcp dport|sport PORT`, `counter`, and ends in `accept` or `drop`. Anything
-else is an error.
+Supported: `nft list tables`, `nft [-a] list table inet NAME` (without handles), `nft delete table inet NAME`, `nft -f
+FILE` where the file declares tables of the family inet with filter chains on input, output and forward. A rule is made
+of `iifname|oifname "NAME"`, `ip|ip6 saddr|daddr ADDRESS`, `tcp dport|sport PORT`, `counter`, and ends in `accept` or
+`drop`. Anything else is an error.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Nft:
         match arguments:
             case ["list", "tables"]:
                 return "".join(f"table {name}\n" for name in sorted(self.filter.chains))
-            case ["list", "table", "inet", name]:
+            case ["list", "table", "inet", name] | ["-a", "list", "table", "inet", name]:
                 return self._list(f"inet {name}")
             case ["delete", "table", "inet", name]:
                 owner = f"inet {name}"

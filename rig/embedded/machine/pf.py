@@ -1,12 +1,13 @@
 """The `pfctl` command of an emulated macOS node: the forms that node scripts use, and nothing else.
 
-Rules live in the anchor `com.apple/rig`, which the stock main ruleset reaches by its wildcard. They enforce nothing
+Rules live in anchors `com.apple/rig_NAME`, which the stock main ruleset reaches by its wildcard. They enforce nothing
 until pf is enabled (`-E`, which gives a counted token). What node scripts do not need is an error, never silently
 accepted. The grammar is that of the virtual Macs, which enforce all of it.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from rig.embedded.mac.pf.grammar import parse
@@ -15,7 +16,8 @@ from rig.embedded.mac.pf.words import PfSyntaxError
 from rig.embedded.machine.nft import PACKET_BYTES, CommandError, ReadFile
 from rig.embedded.machine.packet_filter import Chain, Hook, Match, Network, PacketFilter, Rule
 
-ANCHOR = "com.apple/rig"
+PARENT = "com.apple"
+ANCHOR = re.compile(rf"{re.escape(PARENT)}/rig_\w+", re.ASCII)
 MAIN_RULES = 'scrub-anchor "com.apple/*" all fragment reassemble\nanchor "com.apple/*" all\n'
 HOOKS: dict[str, tuple[Hook, ...]] = {"in": ("in",), "out": ("out",), "": ("in", "out")}
 
@@ -30,22 +32,28 @@ class Pf:
         """Output of one command. Raises CommandError."""
         command = "pfctl " + " ".join(arguments)
         match arguments:
-            case ["-s", "rules"]:
-                return MAIN_RULES
-            case ["-s", "info"]:
-                return (
-                    f"Status: {'Enabled' if self.tokens else 'Disabled'} for 0 days 00:00:00           Debug: Urgent\n"
-                )
+            case ["-s", "rules" | "info" | "References" as what]:
+                return self._show(what)
             case ["-E"]:
                 return self._enable(command)
             case ["-X", token]:
                 return self._release(token, command)
-            case ["-q", "-a", anchor, *rest] if anchor == ANCHOR:
-                return self._anchor(rest, read_file, command)
+            case ["-q", "-a", "com.apple", "-s", "Anchors"]:
+                return "".join(f"  {anchor}\n" for anchor in sorted(self.filter.chains))
+            case ["-q", "-a", anchor, *rest] if ANCHOR.fullmatch(anchor):
+                return self._anchor(anchor, rest, read_file, command)
             case ["-k", _] | ["-k", _, "-k", _]:
                 return "killed 0 states from 1 sources and 1 destinations\n"  # the default rule keeps no state
             case _:
                 raise CommandError(f"pfctl: not emulated: {command}")
+
+    def _show(self, what: str) -> str:
+        status = "Enabled" if self.tokens else "Disabled"
+        return {
+            "rules": MAIN_RULES,
+            "info": f"Status: {status} for 0 days 00:00:00           Debug: Urgent\n",
+            "References": "TOKENS:\n" + "".join(f"{token}\n" for token in sorted(self.tokens)),
+        }[what]
 
     def _enable(self, command: str) -> str:
         token = str(self._next_token)
@@ -61,28 +69,28 @@ class Pf:
         self.filter.enable(enabled=bool(self.tokens), command=command)
         return "disable request successful.\n"
 
-    def _anchor(self, rest: list[str], read_file: ReadFile, command: str) -> str:
+    def _anchor(self, anchor: str, rest: list[str], read_file: ReadFile, command: str) -> str:
         match rest:
             case ["-s", "rules"]:
-                return "".join(f"{rule.text}\n" for rule in self._rules())
+                return "".join(f"{rule.text}\n" for rule in self._rules(anchor))
             case ["-s", "rules", "-v"]:
-                return "".join(_verbose(rule) for rule in self._rules())
+                return "".join(_verbose(rule) for rule in self._rules(anchor))
             case ["-n", "-f", path]:
                 parse_rules(read_file(path))
                 return ""
             case ["-f", path]:
-                self.filter.replace(ANCHOR, _chains(parse_rules(read_file(path))), command)
+                self.filter.replace(anchor, _chains(anchor, parse_rules(read_file(path))), command)
                 return ""
             case ["-F", "all"]:
-                self.filter.replace(ANCHOR, None, command)
+                self.filter.replace(anchor, None, command)
                 return ""
             case _:
                 raise CommandError(f"pfctl: not emulated: {command}")
 
-    def _rules(self) -> list[Rule]:
+    def _rules(self, anchor: str) -> list[Rule]:
         """Each rule once, in its order, although most are in the chains of both hooks."""
         seen: dict[int, Rule] = {}
-        for chain in self.filter.chains.get(ANCHOR, []):
+        for chain in self.filter.chains.get(anchor, []):
             for rule in chain.rules:
                 seen.setdefault(id(rule), rule)
         return list(seen.values())
@@ -95,10 +103,10 @@ def _verbose(rule: Rule) -> str:
     )
 
 
-def _chains(rules: list[tuple[tuple[Hook, ...], Rule]]) -> list[Chain]:
+def _chains(anchor: str, rules: list[tuple[tuple[Hook, ...], Rule]]) -> list[Chain]:
     directions: tuple[Hook, ...] = ("in", "out")
     return [
-        Chain(name=ANCHOR, hook=hook, rules=[rule for hooks, rule in rules if hook in hooks]) for hook in directions
+        Chain(name=anchor, hook=hook, rules=[rule for hooks, rule in rules if hook in hooks]) for hook in directions
     ]
 
 

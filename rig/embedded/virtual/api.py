@@ -44,13 +44,13 @@ class VirtualExo(Exo):
         limit_bytes: int = ANSWER_LIMIT_BYTES,
     ) -> tuple[int, bytes]:
         del limit_bytes
-        node = await self._reached(url, path, timeout_s)
+        node = await self._reached(url, path, timeout_s, method)
         status, value = self._answer(node, method, path, body or {})
         await asyncio.sleep(_ONE_WAY_S)
         return status, views.encode(value)
 
     async def _pieces(self, address: str, timeout_s: float) -> AsyncGenerator[bytes]:
-        node = await self._reached(address, "", timeout_s)
+        node = await self._reached(address, "", timeout_s, "GET")
         logic = self._sim.logic(node)
         assert logic is not None
         batch: list[bytes] = []
@@ -61,18 +61,32 @@ class VirtualExo(Exo):
                 batch.clear()
         yield b"".join(batch)
 
-    async def _reached(self, url: str, path: str, timeout_s: float) -> str:
-        """The node, once it can answer. Raises TargetUnreachable: nobody there, or stopped for too long."""
+    async def _reached(self, url: str, path: str, timeout_s: float, method: str) -> str:
+        """The node, once it answers. Raises TargetUnreachable: nobody there, or stopped or busy for too long."""
         node = self._sim.names[(urlsplit(url).port or FIRST_PORT) - FIRST_PORT]
         give_up = self._sim.now + timeout_s
         await asyncio.sleep(_ONE_WAY_S)
-        while self._sim.logic(node) is not None and self._sim.is_frozen(node):
+        asked = await self._running(node, url + path, give_up)
+        parts = [part for part in urlsplit(url + path).path.split("/") if part]
+        takes_s = asked.takes(self._sim.now, method, parts)
+        if takes_s > 0.0:
+            await asyncio.sleep(max(0.0, min(takes_s, give_up - self._sim.now)))
+            if await self._running(node, url + path, give_up) is not asked:
+                raise TargetUnreachable(f"{url}{path}: ConnectionResetError")
             if self._sim.now >= give_up:
                 raise TargetUnreachable(f"{url}{path}: no answer in time")
-            await asyncio.sleep(_LOOK_S)
-        if self._sim.logic(node) is None:
-            raise TargetUnreachable(f"{url}{path}: ConnectionRefusedError")
         return node
+
+    async def _running(self, node: str, address: str, give_up: float) -> NodeLogic:
+        """Its process, once it is not stopped. Raises TargetUnreachable."""
+        while self._sim.logic(node) is not None and self._sim.is_frozen(node):
+            if self._sim.now >= give_up:
+                raise TargetUnreachable(f"{address}: no answer in time")
+            await asyncio.sleep(_LOOK_S)
+        logic = self._sim.logic(node)
+        if logic is None:
+            raise TargetUnreachable(f"{address}: ConnectionRefusedError")
+        return logic
 
     def _answer(self, node: str, method: str, path: str, body: Mapping[str, Any]) -> tuple[int, object]:
         logic = self._sim.logic(node)

@@ -45,7 +45,10 @@ class VirtualCluster:
     @cached_property
     def sim(self) -> Simulation:
         changes = changes_of(self.spec.defects, self.spec.seed)
-        behaviour = replace(named(self.spec.behaviour), **{**changes.behaviour, **self.changes.behaviour})
+        behaviour = replace(
+            named(self.spec.behaviour, self.spec.seed if self.spec.habits else None),
+            **{**changes.behaviour, **self.changes.behaviour},
+        )
         timers = timers_for(
             behaviour,
             pace=self.spec.pace,

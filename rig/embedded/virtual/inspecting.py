@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Final
 
 from rig.embedded.logic.node import DEFAULT_MEMORY_BYTES
@@ -12,6 +14,7 @@ from rig.embedded.logic.simulation import Simulation
 
 _MASTER: Final = re.compile("promoting self|maintaining self|demoting self|elected master")
 _CLAIM: Final = re.compile("promoting self|maintaining self")
+_STARTING: Final = "Starting node "
 _AHEAD_S: Final = 1000.0  # how far one node's clock is ahead of the one before it
 _PROBE_S: Final = 1.0
 _DISK_BYTES: Final = 128 * 1024**3
@@ -63,8 +66,7 @@ def inspection(sim: Simulation, name: str, clock: NodeClock, values: Mapping[str
         lines += [
             f"orphan={one.pid}|1|b{one.pid}|S|python -c spawn_main --multiprocessing-fork" for one in sim.orphans(name)
         ]
-        if tree:
-            lines.append(f"main_cpu={sim.cpu_used(name):.2f}")
+        lines += [f"cpu={one.pid}|{one.cpu_s:.2f}" for one in sim.processes(name)]
     if what in ("all", "master"):
         lines += _master(sim, name)
     if what in ("all", "leases"):
@@ -79,13 +81,23 @@ def inspection(sim: Simulation, name: str, clock: NodeClock, values: Mapping[str
 
 
 def _master(sim: Simulation, name: str) -> list[str]:
-    text = next((text for _, text in reversed(sim.log(name)) if _MASTER.search(text)), "")
-    claim = "" if not text else "1" if _CLAIM.search(text) else "0"
-    logic = sim.logic(name)
-    lines = [f"master_log={text}", f"master_claim={claim}"]
+    """`exo.log` begins anew with each process: what an earlier one wrote is not in it."""
+    log, logic = sim.log(name), sim.logic(name)
+    began = next((index for index in reversed(range(len(log))) if log[index][1].startswith(_STARTING)), 0)
+    said = [(t, text) for t, text in log[began:] if _MASTER.search(text)]
+    text = said[-1][1] if said else ""
+    standing = list(takewhile(lambda line: _CLAIM.search(line[1]), reversed(said)))
+    lines = [f"master_log={text}", f"master_claim={'' if not text else int(bool(standing))}"]
+    lines += [f"log_now={_stamp(sim.now)}", f"node_id={log[began][1].removeprefix(_STARTING)}" if log else "node_id="]
+    if standing:
+        lines.append(f"master_since={_stamp(standing[-1][0])} | INFO | {standing[-1][1]}")
     if logic is not None:
         lines.append(f"master_files={int(logic.is_master)}")
     return lines
+
+
+def _stamp(t: float) -> str:
+    return datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 async def probe(sim: Simulation, name: str, command: str, addresses: Mapping[str, str]) -> tuple[int, str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
 from rig.config.inventory import Node
 from rig.embedded.logic.simulation import Simulation
+from rig.embedded.virtual.event_file import VirtualEventFile
 from rig.embedded.virtual.inspecting import NodeClock, inspection, probe
 from rig.embedded.virtual.scripts import RunningScript, Scripts
 from rig.errors import CommandFailed, CommandTimeout
@@ -36,6 +37,7 @@ class VirtualNode(NodeConnection):
         self._addresses = addresses
         self._clock = NodeClock(sim, name)
         self._scripts = Scripts(sim, name, self._clock, addresses)
+        self._event_file = VirtualEventFile(sim, name)
         self._tails: list[asyncio.Task[int]] = []
 
     async def connect(self, *, timeout_s: float = 0.0) -> None:
@@ -49,10 +51,9 @@ class VirtualNode(NodeConnection):
     async def run(
         self, command: str, *, timeout_s: float = 10.0, check: bool = True, stdin: str | bytes | None = None
     ) -> Result:
-        del stdin
         try:
             async with asyncio.timeout(timeout_s):
-                status, stdout = await self._run(command)
+                status, stdout = await self._run(command, stdin)
         except TimeoutError as exc:
             raise CommandTimeout(self.name, f"`{command[:80]}` did not end within {timeout_s:g} s") from exc
         if check and status != 0:
@@ -60,18 +61,20 @@ class VirtualNode(NodeConnection):
         return Result(status, stdout, "")
 
     @asynccontextmanager
-    async def stream(self, command: str, *, timeout_s: float | None = None) -> AsyncGenerator[Stream]:
+    async def stream(
+        self, command: str, *, timeout_s: float | None = None, stdin: bytes | None = None
+    ) -> AsyncGenerator[Stream]:
         lines: asyncio.Queue[str | None] = asyncio.Queue(_MAX_LINES)
         loop = asyncio.get_running_loop()
         stream = VirtualStream(self, command, lines, None if timeout_s is None else loop.time() + timeout_s)
         await asyncio.sleep(_LATENCY_S)
-        stream.begin(self._work(command, stream))
+        stream.begin(self._work(command, stdin, stream))
         try:
             yield stream
         finally:
             await stream.close()
 
-    def _work(self, command: str, stream: VirtualStream) -> Awaitable[int]:
+    def _work(self, command: str, stdin: bytes | None, stream: VirtualStream) -> Awaitable[int]:
         if "read -r up _ </proc/uptime" in command:
             return self._clock_readings(stream)
         if "tail -c +" in command:
@@ -79,27 +82,41 @@ class VirtualNode(NodeConnection):
         script = _SCRIPT.search(command)
         if script is None:
             return _fails(127)
-        running = self._scripts.begin(script[1], _values(command), stream.put)
+        running = self._scripts.begin(script[1], _values(command, stdin), stream.put)
         stream.outlives = running
         return running.ended()
 
-    async def _run(self, command: str) -> tuple[int, str]:
+    async def _run(self, command: str, stdin: str | bytes | None) -> tuple[int, str]:
         await asyncio.sleep(_LATENCY_S)
         script = _SCRIPT.search(command)
-        if script is not None and script[1] == "inspect.sh":
-            return 0, inspection(self._sim, self.name, self._clock, _values(command), self._scripts.leases())
-        if command == START:
-            self._sim.start(self.name)
-            await asyncio.sleep(_START_S)
-            return 0, ""
-        if command == STOP:
-            self._sim.crash(self.name)
-            return 0, ""
+        match None if script is None else script[1], _values(command, stdin) if script else {}:
+            case "inspect.sh", values:
+                return 0, inspection(self._sim, self.name, self._clock, values, self._scripts.leases())
+            case "events.sh", values:
+                return 0, self._event_file.said(int(values["offset"]), int(values["most"]))
+            case "command.sh", values:
+                return await self._carry_out(values)
+            case _:
+                return await self._run_command(command)
+
+    async def _run_command(self, command: str) -> tuple[int, str]:
+        """Anything but a script."""
         if "nc " in command and command.rstrip().endswith("wait"):
             return await probe(self._sim, self.name, command, self._addresses)
         if command.startswith(("exec sh -c", "true")):  # the scripts put in place
             return 0, ""
         return 127, f"not found: {command[:80]}"
+
+    async def _carry_out(self, values: Mapping[str, str]) -> tuple[int, str]:
+        """A command of the inventory."""
+        if values.get("start") == START:
+            self._sim.start(self.name)
+            await asyncio.sleep(_START_S)
+        elif values.get("stop") == STOP:
+            self._sim.crash(self.name)
+        else:
+            return 127, f"not found: {values}"
+        return 0, ""
 
     async def _clock_readings(self, stream: VirtualStream) -> int:
         while await stream.typed():
@@ -188,9 +205,10 @@ async def _fails(status: int) -> int:
     return status
 
 
-def _values(command: str) -> dict[str, str]:
-    """The `key=value` words after the script's name."""
+def _values(command: str, stdin: str | bytes | None = None) -> dict[str, str]:
+    """The `key=value` words after the script's name, and the lines of its stdin."""
     words = shlex.split(command)
     first = next(index for index, word in enumerate(words) if word.endswith(".sh"))
-    pairs = [word.partition("=") for word in words[first + 1 :]]
-    return {key: value for key, _, value in pairs}
+    lines = (stdin.decode() if isinstance(stdin, bytes) else stdin or "").splitlines()
+    pairs = [word.partition("=") for word in [*words[first + 1 :], *lines]]
+    return {key: value for key, equals, value in pairs if equals}

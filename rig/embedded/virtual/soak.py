@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from rig.clock import RunClock
 from rig.config.inventory import Embedded
@@ -20,7 +23,7 @@ from rig.soak.run import SoakRun
 from rig.soak.settings import paced
 
 
-def simulated_soak(
+def simulated_soak(  # noqa: PLR0913 (what a run is made of)
     spec: Embedded,
     workload: Workload,
     plan: Plan,
@@ -30,10 +33,11 @@ def simulated_soak(
     seed: int,
     limit_s: float = 300.0,
     changes: Changes | None = None,
+    beside: Callable[[SoakRun], Coroutine[Any, Any, None]] | None = None,
 ) -> RunEnded:
     """`length_s` is virtual seconds of load; `folder` is an empty folder for the run. At most `limit_s` real seconds.
 
-    `changes` come on top of behaviour and defects of `spec`.
+    `changes` come on top of behaviour and defects of `spec`; `beside` is run beside the soak until that ends.
 
     Raises ClusterError when it takes longer, JournalError when it cannot be written.
     """
@@ -56,7 +60,11 @@ def simulated_soak(
         nodes, target = cluster.connections(), cluster.target()
         try:
             run = SoakRun(settings, info, nodes, target, journal, Halt(), rehearsed=frozenset(cluster.names))
-            return await run.run()
+            other = None if beside is None else asyncio.create_task(beside(run))
+            ended = await run.run()
+            if other is not None:
+                other.cancel()
+            return ended
         finally:
             for node in nodes.values():
                 await node.close()

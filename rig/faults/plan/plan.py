@@ -25,6 +25,7 @@ class _Whole(Strict):
     baseline: Duration = 300.0  # load without faults before the first
     blast_radius: int = Field(default=1, ge=1)
     abort_after_unrecovered: int = Field(default=3, ge=1)
+    calm_errors: float = Field(default=0.005, ge=0, le=0.5)  # share of the requests that no fault touched; more: fail
     shuffle: bool = True  # draw kinds by weighted shuffle (every kind comes early) instead of independently
     requires: list[Text] = Field(default_factory=list)  # checks that must have been exercised
 

@@ -63,9 +63,9 @@ def _points(points: Sequence[Point]) -> dict[str, Any]:
         "entry": [entries[point.entry] for point in points],
         "streamed": [int(point.streamed) for point in points],
         "more": {  # of the few that did not complete, by position
-            str(index): {"how": point.how, "own": point.own, "fault": point.fault}
+            str(index): {"how": point.how, "own": point.own, "fault": point.fault, "unwedging": point.unwedging}
             for index, point in enumerate(points)
-            if point.how or point.own or point.fault is not None
+            if point.how or point.own or point.fault is not None or point.unwedging is not None
         },
     }
 

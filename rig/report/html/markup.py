@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
-from html import escape
 
 from rig.report.tables import Table
+from rig.visible import visible
+
+
+def escape(text: str) -> str:
+    """Text of others: no markup, every character shown."""
+    return html.escape(visible(text))
 
 
 def table(content: Table, *, headings: bool = True) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from html import escape
 from importlib.resources import files
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from rig.analysis.verdict import Verdict
 from rig.report import tables
 from rig.report.html import markup
 from rig.report.html.data import plot_data
+from rig.report.html.markup import escape
 from rig.report.series import Series
 from rig.report.words import pace_line, stamp, unfinished_line
 

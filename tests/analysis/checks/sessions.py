@@ -142,5 +142,10 @@ def processes(
     when: str = "before fault 1",
     cpu_s: float = 1.0,
     orphans: int = 0,
+    runners: dict[str, float] | None = None,
 ) -> AnyRecord:
-    return NodeProcesses(t=t, node=node, when=when, main=main, runners=1, orphans=orphans, cpu_s=cpu_s, node_t=t)
+    """`runners`: CPU seconds of each."""
+    used = runners or {}
+    return NodeProcesses(
+        t=t, node=node, when=when, main=main, runners=1, orphans=orphans, cpu_s=cpu_s, node_t=t, runner_cpu_s=used
+    )

@@ -11,6 +11,7 @@ from rig.analysis.checks import calls
 from rig.analysis.checks.check import Status
 from rig.analysis.verdict import run_check
 from rig.journal.records import ApiCall, Expected
+from tests.analysis.checks.sessions import Session
 from tests.analysis.tape import A, B, Tape
 
 Build: TypeAlias = Callable[[Tape], object]
@@ -29,6 +30,22 @@ def deleted_between(tape: Tape, status: int) -> None:
     call(tape, 10, "deploy", 200, model=A, subject="d")
     call(tape, 11, "delete-deployment", 200, subject="d")
     call(tape, 12, "deploy", status, model=A)
+
+
+def deleted_twice(tape: Tape, again_t: float, status: int) -> None:
+    call(tape, 10, "deploy", 200, model=A, subject="d")
+    call(tape, 11, "delete-deployment", 200, subject="d")
+    call(tape, again_t, "delete-deployment", status, subject="d")
+
+
+def took_another(tape: Tape, lost_t: float) -> None:
+    """The instance of a second deployment of the model goes then."""
+    session = Session(tape, begun_t=2.0)
+    session.deploy(12, "e")
+    session.place(20, "i", "e")
+    session.lose(lost_t, "i")
+    session.read(100)
+    tape.own(101.0)
 
 
 def nameless(tape: Tape) -> None:
@@ -54,6 +71,11 @@ CASES: list[tuple[str, Status, Build]] = [
     ("duplicates-refused", "fail", nameless),
     ("duplicates-refused", "not-exercised", lambda t: deleted_between(t, 200)),
     ("duplicates-refused", "fail", lambda t: deleted_between(t, 409)),
+    ("deleted-once", "not-exercised", lambda t: deleted_twice(t, 12, 200)),
+    ("deleted-once", "pass", lambda t: deleted_twice(t, 30, 404)),
+    ("deleted-once", "fail", lambda t: deleted_twice(t, 30, 200)),
+    ("deleted-once", "fail", lambda t: (took_another(t, 30.5), deleted_twice(t, 30, 404))),
+    ("deleted-once", "pass", lambda t: (took_another(t, 80.0), deleted_twice(t, 30, 404))),
     ("unknown-is-404", "not-exercised", lambda t: call(t, 10, "delete-deployment", 200, subject="d")),
     ("unknown-is-404", "pass", lambda t: call(t, 10, "delete-deployment", 404, subject="x", unknown=True)),
     ("unknown-is-404", "fail", lambda t: call(t, 10, "delete-instance", 200, subject="x", unknown=True)),

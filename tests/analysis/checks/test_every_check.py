@@ -10,6 +10,8 @@ from tests.analysis.checks import test_calls, test_promises, test_symptoms
 
 NEVER_FAIL = {"exposure", "run-finished", "activities-alive", "controller-sound", "journal-sound", "load-on-time"}
 """Checks of the rig itself, and of whether enough was seen."""
+BY_NO_JOURNAL = {"accounting"}
+"""It fails where the rig's own counts do not add up; whatever is wrong with a journal is unknown."""
 DOCS = Path(__file__).parents[3] / "docs" / "checks.md"
 
 CASES = [
@@ -24,7 +26,8 @@ def test_every_check_is_tried() -> None:
 
 
 def test_every_check_can_fail_or_not_know() -> None:
-    assert {check.name for check in CHECKS} - {name for name, status in CASES if status == "fail"} == NEVER_FAIL
+    failed = {name for name, status in CASES if status == "fail"} | BY_NO_JOURNAL
+    assert {check.name for check in CHECKS} - failed == NEVER_FAIL
     assert {name for name, status in CASES if status == "unknown"} >= NEVER_FAIL - {
         "journal-sound"
     }  # a file's, not a record's

@@ -10,7 +10,7 @@ import pytest
 from rig.analysis.checks import promises
 from rig.analysis.checks.check import Status
 from rig.analysis.verdict import run_check
-from rig.journal.records import MasterSeen, ViewChanged
+from rig.journal.records import ApiCall, MasterSeen, ViewChanged
 from tests.analysis.checks.sessions import Session
 from tests.analysis.tape import A, B, Tape
 
@@ -151,7 +151,138 @@ CASES: list[tuple[str, Status, Build]] = [
     ("nothing-comes-back", "pass", lambda s: (s.deploy(20), s.place(30, "i"), s.delete(50), s.lose(50.1, "i"))),
     ("nothing-comes-back", "not-exercised", lambda s: (s.deploy(20), s.delete(299))),
     ("nothing-comes-back", "fail", lambda s: (s.deploy(20), s.delete(50), s.place(50.2, "i"))),
+    ("rate-after-grace", "pass", lambda s: after_grace(s, 25.2, 26.4)),
+    ("rate-after-grace", "fail", lambda s: after_grace(s, 25.2, 25.21)),
+    ("rate-after-grace", "not-exercised", lambda s: after_grace(s, 40.0, 40.01)),
+    ("grace-ends", "pass", lambda s: (s.deploy(11), s.place(26, "i"))),
+    ("grace-ends", "pass", lambda s: (s.deploy(11), s.refuse(26), s.polled(26.5))),
+    ("grace-ends", "fail", lambda s: (s.deploy(11), s.place(40, "i"))),
+    ("grace-ends", "fail", lambda s: s.deploy(11)),
+    ("grace-ends", "not-exercised", lambda s: (s.deploy(40), s.place(41, "i"))),
+    ("grace-ends", "not-exercised", lambda s: (s.deploy(11), s.delete(20))),
+    ("grace-ends", "not-exercised", lambda s: (frozen_master(s, 20, 35), s.deploy(11), s.place(40, "i"))),
+    ("made-again", "not-exercised", lambda s: (s.deploy(40), s.place(43, "i"))),
+    ("made-again", "pass", lambda s: (s.polled(39.5), s.deploy(40), s.place(72, "i"))),
+    ("made-again", "fail", lambda s: (s.deploy(40), s.place(85, "i"))),
+    ("made-again", "fail", lambda s: s.deploy(40)),
+    ("made-again", "fail", lambda s: (s.deploy(40), s.delete(200))),
+    ("made-again", "pass", lambda s: (timed_out(s, 45), s.polled(39.5), s.deploy(40), s.place(90, "i"))),
+    ("others-kept", "not-exercised", lambda s: (s.deploy(40), s.place(41, "i"))),
+    ("others-kept", "pass", lambda s: (s.deploy(40), s.refuse(41), s.deploy(50, "e", B), s.place(51, "j", "e", B))),
+    ("others-kept", "fail", lambda s: (s.deploy(40), s.deploy(50, "e", B))),
+    ("others-kept", "fail", lambda s: (s.deploy(40), s.refuse(41), s.deploy(50, "e", B), s.place(75, "j", "e", B))),
+    ("starts-afresh", "pass", lambda s: again(s, 41)),
+    ("starts-afresh", "fail", lambda s: again(s, 55)),
+    ("starts-afresh", "not-exercised", lambda s: (s.deploy(40), s.place(41, "i"))),
+    ("starts-afresh", "pass", lambda s: taken_over(s, 41)),
+    ("starts-afresh", "fail", lambda s: taken_over(s, 51)),
+    ("only-creates", "pass", lambda s: (s.deploy(20), s.place(30, "i", ready_t=34))),
+    ("only-creates", "fail", lambda s: went(s, 34, 100, None)),
+    ("only-creates", "not-exercised", lambda s: (s.deploy(20), s.place(280, "i"))),
+    ("only-creates", "not-exercised", lambda s: failed_and_lost(s, 99)),
+    (
+        "only-creates",
+        "not-exercised",
+        lambda s: (s.event(99, "NodeTimedOut", node="id-1"), went(s, 34, 100, None)),
+    ),
+    ("only-creates", "fail", lambda s: (s.event(99, "NodeTimedOut", node="id-2"), went(s, 34, 100, None))),
+    ("only-creates", "not-exercised", lambda s: (s.deploy(20), s.place(30, "i"), s.delete(99), s.lose(99.1, "i"))),
+    ("only-creates", "not-exercised", lambda s: (frozen_master(s, 50, 60), went(s, 34, 100, None))),
+    ("only-creates", "not-exercised", lambda s: (asked_for(s, 99.5, "i"), went(s, 34, 100, None))),
+    ("only-creates", "fail", lambda s: (asked_for(s, 110, "i"), went(s, 34, 100, None))),
+    # The keeper looks once a second: what was ready for less may not have been for it.
+    ("replaced-at-once", "not-exercised", lambda s: went(s, 34.0, 34.5, 45.5)),
+    ("replaced-at-once", "fail", lambda s: went(s, 34.0, 37.5, 48.5)),
+    ("backoff", "pass", lambda s: unseen(s, 40)),
+    ("backoff", "pass", lambda s: unseen(s, 10)),
+    ("backoff", "pass", lambda s: unseen(s, 60)),
+    ("backoff", "fail", lambda s: unseen(s, 80)),
+    ("backoff-reset", "not-exercised", lambda s: unseen(s, 40)),
+    ("retried-by-time", "fail", lambda s: fitted(s, 20.0)),
+    ("retried-by-time", "not-exercised", lambda s: fitted(s, None)),
+    ("retried-by-time", "not-exercised", lambda s: (timed_out(s, 60), fitted(s, 20.0))),
+    ("retried-on-change", "pass", lambda s: written_late(s, 101.2)),
+    ("retried-on-change", "not-exercised", lambda s: written_late(s, 131.0)),
 ]
+
+
+def after_grace(s: Session, *placed_t: float) -> None:
+    s.deploy(11)
+    s.deploy(12, "e", B)
+    s.place(placed_t[0], "i")
+    s.place(placed_t[1], "j", "e", B)
+
+
+def again(s: Session, placed_t: float) -> None:
+    """Lost before it was ready at 33, deleted, and its model deployed again at 40."""
+    s.deploy(20)
+    s.place(30, "i")
+    s.lose(33, "i")
+    s.delete(35)
+    s.deploy(40, "e")
+    s.place(placed_t, "j", "e")
+
+
+def taken_over(s: Session, placed_t: float) -> None:
+    """Carried over while it was loading, and lost at 40."""
+    held = {"model": A, "runners": {"id-1": "r-1"}, "port": 1}
+    s.event(10.1, "StateCarried", instances={"i": held}, deployments={"d": {"model": A, "instance": "i"}}, runners={})
+    s.event(40, "InstanceDeleted", instance="i")
+    s.place(placed_t, "j")
+
+
+def went(s: Session, ready_t: float, lost_t: float, again_t: float | None) -> None:
+    s.deploy(20)
+    s.place(30, "i", ready_t=ready_t)
+    s.lose(lost_t, "i")
+    if again_t is not None:
+        s.place(again_t, "j")
+
+
+def failed_and_lost(s: Session, failed_t: float) -> None:
+    s.deploy(20)
+    s.place(30, "i", ready_t=34)
+    s.runner(failed_t, "r-i", "RunnerFailed")
+    s.lose(100, "i")
+
+
+def asked_for(s: Session, t: float, instance: str) -> None:
+    s.tape.add(ApiCall(t=t, what="delete-instance", node=s.node, asked_t=t, status=200, subject=instance))
+
+
+def unseen(s: Session, wait_s: float) -> None:
+    """Two lost before ready, one ready for half a second only, and another: its wait is the first or the fourth."""
+    s.deploy(12)
+    s.place(26, "a")
+    s.lose(28, "a")
+    s.place(38.7, "b")
+    s.lose(40, "b")
+    s.place(60.7, "c", ready_t=64)
+    s.lose(64.5, "c")
+    s.place(105.2, "e")
+    s.lose(107, "e")
+    s.place(107.7 + wait_s, "f")
+
+
+def fitted(s: Session, proof_t: float | None) -> None:
+    """An instance of the model was there before, beside nothing or never; another goes at 100."""
+    s.by_hand(25, "big", B)
+    if proof_t is not None:
+        s.by_hand(proof_t, "proof")
+        s.lose(29, "proof")
+    s.deploy(30)
+    s.refuse(31)
+    s.lose(100, "big")
+
+
+def written_late(s: Session, placed_t: float) -> None:
+    """The refusal was on its way when the last link came."""
+    s.deploy(30)
+    s.refuse(31)
+    s.event(98, "NodeReported", node="id-3")
+    s.event(100, "TopologyEdgeCreated", source="id-3", sink="id-1")
+    s.refuse(100.2, "no ring")
+    s.place(placed_t, "j")
 
 
 def two(s: Session, second_t: float) -> None:

@@ -104,8 +104,15 @@ def dies(tape: Tape, *, main: str | None = "9:9", hit: str = "node-2", fault: An
     tape.fault(0, fault, 30, 35, hit=(hit,))
 
 
-def idle(tape: Tape, used_s: float) -> None:
-    tape.add(processes(10, when="idle", cpu_s=5.0), processes(20, when="idle", cpu_s=5.0 + used_s))
+def idle(tape: Tape, used_s: float, runner_s: float = 0.0) -> None:
+    tape.add(processes(10, when="idle", cpu_s=5.0, runners={"8:1": 3.0}))
+    tape.add(processes(20, when="idle", cpu_s=5.0 + used_s, runners={"8:1": 3.0 + runner_s}))
+
+
+def hosting(tape: Tape, *instances: str) -> None:
+    """Two runners, seen twice, on a node that lists these instances."""
+    tape.add(view(5, "node-1", "instances", {name: {"runners": {"a": "r"}} for name in instances}))
+    tape.add(processes(10, runners={"8:1": 1.0, "9:1": 1.0}), processes(60, runners={"8:1": 1.0, "9:1": 1.0}))
 
 
 def memory(tape: Tape, *free: float, again: str = "a", models: tuple[str, ...] = (A,)) -> None:
@@ -218,6 +225,10 @@ CASES: list[tuple[str, Status, Build]] = [
     ("idle-is-idle", "not-exercised", lambda t: t.add(processes(10), processes(60, cpu_s=50.0))),
     ("idle-is-idle", "pass", lambda t: idle(t, 1.0)),
     ("idle-is-idle", "fail", lambda t: idle(t, 8.0)),
+    ("idle-is-idle", "pass", lambda t: idle(t, 1.0, runner_s=1.0)),
+    ("idle-is-idle", "fail", lambda t: idle(t, 1.0, runner_s=8.0)),
+    ("nothing-left-behind", "pass", lambda t: hosting(t, "a", "b")),
+    ("nothing-left-behind", "fail", lambda t: hosting(t, "a")),
     ("memory-given-back", "not-exercised", lambda t: memory(t, 40.0)),
     ("memory-given-back", "pass", lambda t: memory(t, 40.0, 39.0)),
     ("memory-given-back", "fail", lambda t: memory(t, 40.0, 30.0)),
@@ -327,3 +338,20 @@ def test_an_instance_is_stranded_only_where_nodes_are_told() -> None:
     tape.add(view(50, "node-1", "instances", {"i": {"model": A, "runners": {"b": "r"}}, "odd": 7}))
     tape.add(view(60, "node-1", "nodes", []))
     assert status_of("no-zombie", tape) == "pass"
+
+
+def test_views_that_disagree_say_in_what() -> None:
+    tape = Tape()
+    agreeing(tape)
+    nodes(tape, 50, {"node-1": ["a", "b", "c"], "node-2": ["a", "b", "d"]})
+    (found,) = tape.analyse().watch.views.disagreeing.found
+    assert found.text == (
+        "views of nodes differ: c is listed by node-1, not by node-2; d is listed by node-2, not by node-1"
+    )
+    held: dict[str, Any] = {f"i{number}": {"model": A, "runners": {}, "port": 1} for number in range(6)}
+    tape = Tape()
+    agreeing(tape)
+    tape.add(view(50, "node-1", "instances", held), view(50, "node-2", "instances", {"i0": held["i0"]}))
+    (found,) = tape.analyse().watch.views.disagreeing.found
+    assert found.text.startswith(f"views of instances differ: i1 ({A}) is listed by node-1, not by node-2; i2 ")
+    assert found.text.endswith("; and 1 more")

@@ -142,7 +142,7 @@ BIG = Model("big", 10 * GB)
 
 def test_placement_takes_the_fewest_nodes_that_hold_the_model_and_are_connected_both_ways() -> None:
     def where(state: ClusterState, model: Model, min_nodes: int = 1) -> tuple[str, ...]:
-        return place(state, model, sharding="Pipeline", instance_meta="MlxRing", min_nodes=min_nodes)
+        return place(state, model, sharding="Pipeline", instance_meta="MlxRing", min_nodes=min_nodes).nodes
 
     assert where(a_state({"a": 8 * GB, "b": 12 * GB}, []), BIG) == ("b",)
     assert set(where(a_state({"a": 8 * GB, "b": 8 * GB}, BOTH), BIG)) == {"a", "b"}
@@ -153,7 +153,7 @@ def test_placement_takes_the_fewest_nodes_that_hold_the_model_and_are_connected_
     with pytest.raises(CannotPlace, match="sufficient memory"):
         where(a_state({"a": 8 * GB, "b": 8 * GB}, BOTH), STOCK_MODELS["lab/too-big"])
     with pytest.raises(CannotPlace, match="MlxMetal"):
-        place(a_state({"a": 8 * GB}, []), BIG, sharding="Pipeline", instance_meta="MlxJaccl", min_nodes=1)
+        place(a_state({"a": 12 * GB}, []), BIG, sharding="Pipeline", instance_meta="MlxJaccl", min_nodes=1)
 
 
 def test_placement_is_the_same_in_whatever_order_nodes_are_known() -> None:
@@ -163,7 +163,7 @@ def test_placement_is_the_same_in_whatever_order_nodes_are_known() -> None:
     for _ in range(10):
         rng.shuffle(names)
         state = a_state(dict.fromkeys(names, 8 * GB), links)
-        found.add(place(state, BIG, sharding="Pipeline", instance_meta="MlxRing", min_nodes=2))
+        found.add(place(state, BIG, sharding="Pipeline", instance_meta="MlxRing", min_nodes=2).nodes)
     assert len(found) == 1
 
 
@@ -171,3 +171,53 @@ def test_memory_alone_is_no_change_of_what_placement_works_from() -> None:
     assert placement_inputs(a_state({"a": 1}, [])) == placement_inputs(a_state({"a": 2}, []))
     assert placement_inputs(a_state({"a": 1}, [])) != placement_inputs(a_state({"a": 1, "b": 1}, []))
     assert placement_inputs(a_state({"a": 1, "b": 1}, BOTH)) != placement_inputs(a_state({"a": 1, "b": 1}, BOTH[:1]))
+
+
+def test_layers_go_by_free_memory_and_each_node_has_room_for_its_own() -> None:
+    """6 GB and 2 GB free: a model of 7 GB in 4 layers is split 3 to 1; with 2 layers, 1 to 1, the second lacks room."""
+    state = a_state({"a": 6 * GB, "b": 2 * GB}, BOTH)
+
+    def layers(count: int, sharding: str = "Pipeline") -> tuple[int, ...]:
+        model = Model("m", 7 * GB, layers=count)
+        return place(state, model, sharding=sharding, instance_meta="MlxRing", min_nodes=2).layers
+
+    assert layers(4) == (3, 1)
+    assert layers(2, "Tensor") == (2, 2)
+    with pytest.raises(CannotPlace) as caught:
+        layers(2)
+    assert caught.value.reason == (
+        "Node 1 (b) has insufficient memory: requires 3.50 GB for 1 layers, but only has 2.00 GB available"
+    )
+    with pytest.raises(CannotPlace, match="Cannot distribute 1 layers across 2 nodes"):
+        layers(1)
+
+
+def test_a_ring_needs_both_ways_between_neighbours() -> None:
+    """Three nodes whose links go round one way form a cycle, and no ring."""
+    around = [("a", "b"), ("b", "c"), ("c", "a")]
+    state = a_state(dict.fromkeys("abc", 8 * GB), around)
+    with pytest.raises(CannotPlace, match="MLX ring backend requires connectivity between neighbouring nodes"):
+        place(state, BIG, sharding="Pipeline", instance_meta="MlxRing", min_nodes=3)
+    square = [(x, y) for a, b in zip("abcd", "bcda", strict=True) for x, y in ((a, b), (b, a))]
+    ring = place(
+        a_state(dict.fromkeys("abcd", 8 * GB), square), BIG, sharding="Pipeline", instance_meta="MlxRing", min_nodes=4
+    )
+    assert all(pair in square for pair in zip(ring.nodes, ring.nodes[1:] + ring.nodes[:1], strict=True))
+
+
+def test_one_node_alone_is_always_a_ring() -> None:
+    state = a_state({"a": 12 * GB}, [])
+    state.nodes["a"] = NodeInfo("a", "x", 12 * GB, 12 * GB, ("MlxMetal",), rdma=True)
+    alone = place(state, BIG, sharding="Tensor", instance_meta="MlxJaccl", min_nodes=1)
+    assert (alone.nodes, alone.sharding, alone.instance_meta) == (("a",), "Pipeline", "MlxRing")
+    state.nodes["a"] = NodeInfo("a", "x", 12 * GB, 12 * GB, ("MlxMetal",))
+    with pytest.raises(CannotPlace, match="no RDMA-connected cycles"):
+        place(state, BIG, sharding="Pipeline", instance_meta="MlxJaccl", min_nodes=1)
+
+
+def test_a_link_to_a_node_that_has_not_reported_is_no_change() -> None:
+    state = a_state({"a": 1}, [])
+    before = placement_inputs(state)
+    state.edges["a", "z"] = TopologyEdgeCreated("a", "z", "x")
+    state.nodes["b"] = NodeInfo("b", "x", 0, 0, ())
+    assert placement_inputs(state) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from rig.embedded.virtual.soak import simulated_soak
 from rig.errors import ClusterError
 from rig.faults.plan.plan import KindPlan, Plan, settings_of
 from rig.journal.read import read_run
-from rig.journal.records import AnyRecord, Own, RunEnded
+from rig.journal.records import AnyRecord, LockLost, Own, RunEnded
+from rig.soak.run import SoakRun
 
 PACE = 6.0
 WORKLOAD = Workload(
@@ -71,3 +73,22 @@ def test_what_a_simulated_node_cannot_do_is_skipped_with_its_reason(tmp_path: Pa
     faults = analyse_run(read_run(folder)).faults
     assert {(fault.kind, fault.state) for fault in faults} == {("cpu-hog", "skipped")}
     assert {fault.reason for fault in faults} == {"a simulated node cannot do what cpu-hog.sh does"}
+
+
+def test_a_run_that_lost_its_lock_says_at_once_since_when_and_fails_no_target(tmp_path: Path) -> None:
+    async def taken(run: SoakRun) -> None:
+        under_load = asyncio.Event()
+        run.journal.subscribe(lambda record: under_load.set() if run.phase == "baseline" and record.t > 4 else None)
+        await under_load.wait()
+        run.halt.unlock(asyncio.get_running_loop().time() - 1.5, "a lock on a node was lost: taken by another rig")
+
+    spec = Embedded(pace=PACE, seed=3)
+    simulated_soak(spec, WORKLOAD, PLAN, length_s=35.0, folder=tmp_path, seed=3, limit_s=200.0, beside=taken)
+    run = read_run(tmp_path)
+    (lost,) = [record for record in run.records() if isinstance(record, LockLost)]
+    (ended,) = [record for record in run.records() if isinstance(record, RunEnded)]
+    assert lost.since_t == pytest.approx(lost.t - 1.5, abs=0.05)
+    assert (ended.reason, ended.t > lost.t) == ("aborted", True)
+    analysis = analyse_run(run)
+    assert analysis.unlocked_t == lost.since_t
+    assert verdict_of(analysis).exit_code == 3

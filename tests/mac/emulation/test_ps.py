@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
+from datetime import UTC, datetime, timedelta
 
 import psutil
 import pytest
@@ -34,6 +36,19 @@ def test_a_line_for_each_whatever_a_command_has_in_it() -> None:
         child.stdin.close()
     assert all(line.split()[0].isdigit() for line in found)
     assert f"{child.pid} sh -c read _\\0122 x\\011\\012\\012" in [line.strip() for line in found]
+
+
+def test_start_is_local_time_of_who_asks() -> None:
+    """And the zone of who answers stays as it was."""
+    arguments = ["-o", "lstart=", "-p", str(os.getpid())]
+    here = time.localtime().tm_zone
+    told = [
+        datetime.strptime(ps(arguments, zone).out.strip(), "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC)
+        for zone in ("UTC0", "EST5", "XYZ-5:30")
+    ]
+    assert abs(told[0].timestamp() - psutil.Process().create_time()) < 2
+    assert [at - told[0] for at in told[1:]] == [timedelta(hours=-5), timedelta(hours=5, minutes=30)]
+    assert time.localtime().tm_zone == here
 
 
 def test_nobody() -> None:

@@ -19,6 +19,7 @@ from rig.embedded.mac.pf.statements import FilterRule, LoadAnchor, Network, Rule
 from rig.embedded.mac.pf.translate import TABLE, rule_chains, translate
 
 NFT_TIMEOUT_S = 10.0
+FIRST_PID = 20_000  # of the pfctl that loaded an anchor first
 FIRST_TOKEN = 11072160000000000001
 RULE_CHAIN = re.compile(r"r(\d+)")
 
@@ -52,6 +53,7 @@ class Firewall:
     delaying: set[int] = field(default_factory=set[int])  # pipes that hold packets back
     removed_packets: int = 0  # blocked by the rules that the last change removed
     _next_token: int = FIRST_TOKEN
+    _loads: int = 0
     _counts: dict[int, int] = field(default_factory=dict[int, int])  # by id() of a rule: packets before the last change
     _loaded: list[Evaluated] = field(default_factory=list[Evaluated])
 
@@ -68,6 +70,8 @@ class Firewall:
     def load_anchor(self, path: str, ruleset: Ruleset) -> None:
         """Options in an anchor's file have no effect: they belong to the main ruleset. Raises PfError."""
         ruleset.skipped = ()
+        self._loads += 1
+        ruleset.inserted_by = FIRST_PID + self._loads
         self.refuse_inward(ruleset, self.delaying)
         self.anchors[path] = ruleset
         self.enforce()

@@ -227,6 +227,7 @@ class _Call:
                         f"  [ Evaluations: {packets:<9} Packets: {packets:<9} "
                         f"Bytes: {packets * PACKET_BYTES:<11} States: 0     ]"
                     )
+                    lines.append(f"  [ Inserted: uid 0 pid {ruleset.inserted_by} ]")
         return "".join(f"{line}\n" for line in lines)
 
 

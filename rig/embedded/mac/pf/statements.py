@@ -109,6 +109,7 @@ class Ruleset:
     tables: dict[str, tuple[Network, ...]] = field(default_factory=dict[str, tuple[Network, ...]])
     skipped: tuple[str, ...] = ()
     loads: list[LoadAnchor] = field(default_factory=list[LoadAnchor])
+    inserted_by: int = 0  # pid of the pfctl that loaded it
 
     def filters(self) -> list[FilterRule]:
         return [rule for rule in self.rules if isinstance(rule, FilterRule)]

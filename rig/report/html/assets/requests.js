@@ -56,6 +56,7 @@ function sayRequest(i) {
   parts.push(`due at ${clock(R.t[i])}, ${seconds(R.duration[i])} to its end${R.ttft[i] === null ? "" : `, first token after ${seconds(R.ttft[i])}`}${R.streamed[i] ? "" : ", not streamed"}`);
   if (more.own) parts.push(more.own === "node" ? "its own node was faulted" : "its own node was rejoining");
   if (more.fault !== undefined && more.fault !== null) parts.push(`by fault ${more.fault}`);
+  if (more.unwedging !== undefined && more.unwedging !== null) parts.push(`by the rig's own unwedging after fault ${more.unwedging}`);
   return parts.join("\n");
 }
 

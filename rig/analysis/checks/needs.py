@@ -1,0 +1,60 @@
+"""Which of the target's answers each check goes by. One of them that was not understood makes the check unknown.
+
+Every check stands here, also with nothing: what is forgotten would pass blindly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from rig.analysis.blind import EVENTS
+from rig.analysis.checks.promises import PROMISES
+
+_NOTHING: Final = frozenset[str]()
+_KEEPER: Final = frozenset({"nodes", "links", "instances", "runners", "deployments", EVENTS})
+
+EVERYTHING: Final = _KEEPER | {"node_id", "memory", "event_index"}
+"""Needed by a check that does not stand in the table."""
+
+NEEDS: Final[Mapping[str, frozenset[str]]] = {
+    **{name: _KEEPER for name, _, _ in PROMISES},
+    "one-instance-per-model": frozenset({"instances", "deployments"}),
+    "deployments-outlive-master": frozenset({"deployments"}),
+    "status-true": frozenset({"instances", "runners", "deployments"}),
+    "deleted-once": frozenset({"instances", EVENTS}),
+    "duplicates-refused": _NOTHING,
+    "unknown-is-404": _NOTHING,
+    "placed-by-hand-appears": frozenset({"instances"}),
+    "as-expected": _KEEPER - {EVENTS},
+    "views-agree": frozenset({"nodes", "instances", "deployments"}),
+    "one-master": _NOTHING,
+    "no-ghost": frozenset({"node_id", "nodes"}),
+    "no-zombie": frozenset({"nodes", "instances"}),
+    "no-endless-election": _NOTHING,
+    "nobody-else-died": _NOTHING,
+    "nothing-left-behind": frozenset({"instances"}),
+    "idle-is-idle": _NOTHING,
+    "memory-given-back": frozenset({"instances", "memory"}),
+    "speed-is-back": _NOTHING,
+    "catches-up": frozenset({"event_index"}),
+    "faults-effective": _NOTHING,
+    "faults-healed": _NOTHING,
+    "every-kind-struck": _NOTHING,
+    "exposure": _NOTHING,
+    "recovered": _NOTHING,
+    "time-to-serve": _NOTHING,
+    "no-request-lost": _NOTHING,
+    "no-silent-hang": _NOTHING,
+    "no-cut-stream": _NOTHING,
+    "no-empty-answer": _NOTHING,
+    "no-probe-cut": _NOTHING,
+    "accounting": _NOTHING,
+    "baseline-clean": _NOTHING,
+    "calm-errors": _NOTHING,
+    "run-finished": _NOTHING,
+    "activities-alive": _NOTHING,
+    "controller-sound": _NOTHING,
+    "journal-sound": _NOTHING,
+    "load-on-time": _NOTHING,
+}
