@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--flawed", type=int, help="how many of exo 0.3.70 with a correct keeper (the same)")
     parser.add_argument("--upstream", type=int, help="how many with exo's own keeper (the same)")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--minutes", type=float, default=40.0)
+    parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--keep", type=Path, help="a folder to keep the runs in")
     parser.add_argument("--real", action="store_true", help="real processes: rig soak and rig verify, one at a time")
     parser.add_argument("--write", action="store_true", help=f"put the table into {DOCUMENT}")
