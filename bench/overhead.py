@@ -27,7 +27,8 @@ from bench.table import conclude
 from rig.cli.cluster import down, up
 from rig.clock import RunClock
 from rig.config.inventory import Inventory, Node
-from rig.config.read import load_inventory, load_plan, load_workload
+from rig.config.read import load_inventory, load_workload
+from rig.faults.plan.read import load_plan
 from rig.journal.records import AnyRecord, RequestEnded, RequestStarted
 from rig.journal.write import Journal
 from rig.load.prober import Prober

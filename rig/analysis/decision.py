@@ -12,7 +12,7 @@ import numpy as np
 
 from rig.analysis.attempts import NOBODY, Bools, Recent, Rows
 from rig.analysis.context import Context
-from rig.analysis.faults import CRASHES, Fault, strike_of
+from rig.analysis.faults import CRASHES, HEAL_IS_STRIKE, Fault, strike_of
 from rig.analysis.outage import Outage, Success, Trials, longest_wait, outage
 from rig.analysis.serving import Serving, compare
 from rig.analysis.sightings import hosts
@@ -114,7 +114,7 @@ def decide(
         outage_s=_outage(found, recovery_class, strike_t, seen_t),
         silence_s=found.silence_s,
         resolution_s=found.resolution_s,
-        error_s=fault.struck_error_s + (0.0 if fault.kind == "runner-kill" else fault.healed_error_s),
+        error_s=fault.struck_error_s + (0.0 if fault.kind in HEAL_IS_STRIKE else fault.healed_error_s),
         failures=found.failures,
         late_failures=found.late_failures,
         instance_before=serving.before,

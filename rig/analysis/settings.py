@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from rig.analysis.counts import NO_OBJECTIVES, Objectives
-from rig.config.plan import Plan
+from rig.faults.plan.plan import Plan
 from rig.journal.run import RunInfo
 
 OWN_NODE_TOLERANCE_S: Final = 1.0

@@ -8,8 +8,8 @@ import json
 from rig.cli.reach import running_nodes
 from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
-from rig.config.read import load_plan
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, NodeError, UsageError
+from rig.faults.plan.read import load_plan
 from rig.nodes.bootstrap import Bootstrapped, Step, allowed_for, bootstrap
 from rig.nodes.ssh import open_nodes
 

@@ -17,8 +17,8 @@ from rig.cli.ready import Preparation, Ready
 from rig.cli.streams import console_on
 from rig.clock import RunClock
 from rig.config.inventory import Inventory
-from rig.config.plan import Plan
 from rig.config.workload import Workload
+from rig.faults.plan.plan import Plan
 from rig.journal.run import write_run
 from rig.journal.write import Journal
 from rig.load.collector import settle_collector

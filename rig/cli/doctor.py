@@ -14,9 +14,9 @@ from rig.cli.reach import Reach, running_nodes
 from rig.cli.rehearse import print_rehearsed, rehearse_plan
 from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
-from rig.config.plan import Plan
-from rig.config.read import load_plan
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, SshError
+from rig.faults.plan.plan import Plan
+from rig.faults.plan.read import load_plan
 from rig.injection.lease import refuse_live
 from rig.injection.rehearsal import Rehearsed
 from rig.nodes.consent import first_contact

@@ -14,12 +14,14 @@ from rig.cli.streams import console_on
 from rig.clock import RunClock
 from rig.config.fields import parse_duration
 from rig.config.inventory import Inventory
-from rig.config.plan import AT_ONCE, CUTS, KINDS, RESTARTS, Kind
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, UsageError
+from rig.faults.plan.check import COUNTS
+from rig.faults.plan.kind import Pair, RoleNode, RoleProcess
+from rig.faults.plan.registry import KINDS
 from rig.injection.aim import NOT_REHEARSED, AimContext
 from rig.injection.fault import Fault, Identity
 from rig.injection.lease import refuse_live
-from rig.injection.schedule import Planned, split_text
+from rig.injection.schedule import Planned, by_hand
 from rig.journal.records import AnyRecord, FaultChanged, FaultState
 from rig.nodes.consent import first_contact
 from rig.nodes.lock import default_owner, hold_locks
@@ -31,7 +33,6 @@ from rig.soak.halting import unless
 from rig.soak.interrupt import Interrupt
 
 BY_HAND = -1
-_AIMED_BY_ITSELF = ("master-crash", "fast-master-restart", "runner-kill")
 HOLD_MAX_S = 3600.0
 
 
@@ -46,7 +47,7 @@ def inject(
 
 def plan_by_hand(inventory: Inventory, *, kind: str, node: str | None, model: str | None, hold: str) -> Planned:
     """The one fault that the options describe. Raises UsageError. Pure."""
-    chosen: Kind | None = next((one for one in KINDS if one == kind), None)
+    chosen = KINDS.get(kind)
     if chosen is None:
         raise UsageError(f"there is no fault kind {kind!r}", remedy=f"one of {', '.join(KINDS)}")
     try:
@@ -57,33 +58,15 @@ def plan_by_hand(inventory: Inventory, *, kind: str, node: str | None, model: st
         raise UsageError(f"--hold: at most {HOLD_MAX_S:g} s")
     if node is not None and node not in inventory.nodes:
         raise UsageError(f"there is no node {node!r}", remedy=f"one of {', '.join(inventory.nodes)}")
-    if chosen == "double":
-        raise UsageError("a double is struck by a fault plan alone", remedy="inject its two halves, or use rig soak")
-    if chosen not in _AIMED_BY_ITSELF and node is None:
+    if isinstance(chosen.aim, Pair):
+        raise UsageError(f"a {kind} is struck by a fault plan alone", remedy="inject its two halves, or use rig soak")
+    if isinstance(chosen.aim, RoleProcess) and model is None:
+        raise UsageError(f"{kind} needs --model")
+    if not isinstance(chosen.aim, RoleNode | RoleProcess) and node is None:
         raise UsageError(f"{kind} needs --node")
-    if kind == "runner-kill" and model is None:
-        raise UsageError("runner-kill needs --model")
-    needed = 3 if kind == "bridge-partition" else 2
-    if chosen in CUTS and len(inventory.nodes) < needed:
-        raise UsageError(f"a {kind} needs {'three' if needed == 3 else 'two'} nodes")
-    rest = tuple(name for name in inventory.nodes if name != node)
-    if chosen == "bridge-partition":
-        rest = rest[:1]
-    sides = ((node,), rest) if chosen in CUTS and node is not None else None
-    aims: dict[str, str] = dict.fromkeys(("master-crash", "fast-master-restart"), "master")
-    aims["runner-kill"] = f"a runner of {model}"
-    return Planned(
-        index=BY_HAND,
-        kind=chosen,
-        aim=aims.get(kind) or (split_text(*sides) if sides else f"node {node}"),
-        hold_s=0.0 if chosen in AT_ONCE else hold_s,
-        gap_s=0.0,
-        nodes=(node,) if node is not None else tuple(inventory.nodes),
-        node=node,
-        model=model,
-        sides=sides,
-        direction="in" if kind == "one-way-partition" else "both",
-    )
+    if len(inventory.nodes) < chosen.nodes_needed:
+        raise UsageError(f"a {kind} needs {COUNTS[chosen.nodes_needed]} nodes")
+    return by_hand(chosen, node=node, model=model, hold_s=hold_s, everyone=list(inventory.nodes), index=BY_HAND)
 
 
 class _Shown:
@@ -165,7 +148,7 @@ async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -
 
 def _refuse_unrehearsed(planned: Planned, ready: frozenset[str]) -> None:
     """Before anybody is asked. Of a master crash the node is known only later; aiming refuses it then."""
-    if planned.kind in RESTARTS and planned.node is not None and planned.node not in ready:
+    if planned.kind.restarts and planned.node is not None and planned.node not in ready:
         raise UsageError(f"{planned.node}: {NOT_REHEARSED}")
 
 

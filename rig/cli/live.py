@@ -197,7 +197,7 @@ def _fault(run: SoakRun) -> str:
         if run.injector.strike_due_t is not None:
             return f"next fault in {max(0.0, run.injector.strike_due_t - now):.1f} s"
         return "no fault in force"
-    name = f"fault {fault.planned.index} {fault.planned.kind} ({fault.planned.aim})"
+    name = f"fault {fault.planned.index} {fault.planned.kind.name} ({fault.planned.aim})"
     if fault.healed_t is not None:
         return f"{name}: healed {now - fault.healed_t:.1f} s ago, recovering"
     if fault.struck_t is not None:

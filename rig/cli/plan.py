@@ -9,11 +9,11 @@ from rig.cli.streams import console_on
 from rig.clock import Pace
 from rig.config.fields import duration_text
 from rig.config.inventory import Inventory
-from rig.config.paced import paced_plan
-from rig.config.plan import Plan
-from rig.config.read import load_all
 from rig.config.workload import Workload
 from rig.errors import EXIT_PASS
+from rig.faults.plan.paced import paced_plan
+from rig.faults.plan.plan import Plan
+from rig.faults.plan.read import load_all
 from rig.injection.schedule import Expected, draw, expected
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _as_json(found: list[Expected]) -> dict[str, object]:
         "expected": len(found),
         "faults": [
             {
-                "kind": item.planned.kind,
+                "kind": item.planned.kind.name,
                 "aim": item.planned.aim,
                 "hold_s": item.planned.hold_s,
                 "gap_s": item.planned.gap_s,
@@ -133,7 +133,7 @@ def _table(found: list[Expected]) -> Table:
         planned = item.planned
         hold = f"{planned.hold_s:.1f}s" if planned.hold_s else "-"
         table.add_row(
-            str(planned.index), _clock(item.strike_s), f"{planned.gap_s:.1f}s", hold, planned.kind, planned.aim
+            str(planned.index), _clock(item.strike_s), f"{planned.gap_s:.1f}s", hold, planned.kind.name, planned.aim
         )
     return table
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rig.config.inventory import Inventory
-from rig.config.plan import Plan
 from rig.embedded.cluster import Cluster, start_cluster
 from rig.errors import NodeNotReady
+from rig.faults.plan.plan import Plan
 from rig.injection.lease import refuse_live
 from rig.nodes.consent import first_contact, named_processes
 from rig.nodes.doctor import Finding, examine

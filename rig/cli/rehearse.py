@@ -12,8 +12,9 @@ from rig.cli.reach import Reach
 from rig.cli.serving import until_serving
 from rig.cli.streams import console_on
 from rig.clock import RunClock
-from rig.config.plan import Plan
 from rig.errors import TargetError
+from rig.faults.plan.kind import RoleProcess
+from rig.faults.plan.plan import Plan
 from rig.injection.aim import AimContext
 from rig.injection.fault import Identity
 from rig.injection.lease import refuse_live
@@ -79,11 +80,12 @@ async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> 
                         if silent:
                             say(f"{', '.join(silent)} did not serve: the rest is rehearsed without")
                             models = [model for model in models if model not in silent]
-                        if planned.kind == "runner-kill" and planned.model not in models:
-                            found.append(Rehearsed(planned.kind, planned.aim, "skipped", _NO_RUNNER, as_wanted=False))
+                        kind = planned.kind.name
+                        if isinstance(planned.kind.aim, RoleProcess) and planned.model not in models:
+                            found.append(Rehearsed(kind, planned.aim, "skipped", _NO_RUNNER, as_wanted=False))
                             continue
                         if not quiet:
-                            say(f"{planned.kind}, {planned.aim}")
+                            say(f"{kind}, {planned.aim}")
                         found.append(await rehearse_fault(planned, context, journal, identity, interrupt.event))
                     name = next(name for name, node in reach.inventory.nodes.items() if node.faults)
                     found.append(

@@ -10,8 +10,8 @@ from typing import Final
 
 from rig.cli.plan import too_short
 from rig.config.fields import duration_text
-from rig.config.read import load_all
 from rig.errors import EXIT_UNKNOWN, JournalError, RigError
+from rig.faults.plan.read import load_all
 from rig.journal.run import RUN_FILE, new_run_folder
 
 EMBEDDED: Final = "embedded"

@@ -19,10 +19,10 @@ from rig.cli.live import news_of
 from rig.cli.ready import Preparation
 from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
-from rig.config.plan import KindPlan, Plan
 from rig.config.read import load_inventory, load_workload
 from rig.config.workload import Model, Workload
 from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, TargetError
+from rig.faults.plan.plan import KindPlan, Plan
 from rig.journal.records import AnyRecord, Expected, FaultChanged, Step
 from rig.journal.run import new_run_folder
 from rig.observe.exo import Exo

@@ -10,31 +10,8 @@ from difflib import get_close_matches
 
 from rig.config.fields import duration_text
 from rig.config.inventory import Inventory, Node
-from rig.config.plan import AT_ONCE, CUTS, HELD, RESTARTS, Kind, KindPlan, Plan
 from rig.config.problems import FieldPath, Problem
 from rig.config.workload import Arrivals, Deadlines, Lengths, Workload
-
-_HOLD_MAX_S = 3600.0
-_NODES_NEEDED: dict[Kind, int] = {
-    "partition": 2,
-    "one-way-partition": 2,
-    "bridge-partition": 3,
-    "double": 2,
-}
-_DEFAULTS = KindPlan()
-_ONLY_UNDER: dict[str, frozenset[Kind]] = {
-    "clients_cut": frozenset({"partition"}),
-    "loss": frozenset({"net-loss"}),
-    "delay": frozenset({"net-delay"}),
-    "bandwidth": frozenset({"net-bandwidth"}),
-    "leave": frozenset({"memory-pressure", "disk-fill"}),
-    "most": frozenset({"memory-pressure", "disk-fill"}),
-    "load": frozenset({"cpu-hog"}),
-    "interface": frozenset({"link-down", *CUTS}),
-    "halves": frozenset({"double"}),
-}
-"""Keys that say something about some kinds only."""
-
 
 # One file by itself
 
@@ -45,24 +22,14 @@ def inventory_problems(inventory: Inventory) -> list[Problem]:
 
 def workload_problems(workload: Workload) -> list[Problem]:
     return [
-        *_repeated((("models", index, "model"), model.model) for index, model in enumerate(workload.models)),
+        *repeated((("models", index, "model"), model.model) for index, model in enumerate(workload.models)),
         *_arrivals(workload.arrivals),
         *_unused(workload),
         *_lengths("prompt_tokens", workload.prompt_tokens),
         *_lengths("output_tokens", workload.output_tokens),
         *_deadlines(workload.deadlines),
-        *_repeated((("entry", index), name) for index, name in enumerate(_entries(workload))),
+        *repeated((("entry", index), name) for index, name in enumerate(_entries(workload))),
     ]
-
-
-def plan_problems(plan: Plan) -> list[Problem]:
-    found = [problem for kind, kind_plan in plan.kinds.items() for problem in _kind(kind, kind_plan, plan)]
-    if all(kind_plan.weight == 0 for kind_plan in plan.kinds.values()):
-        found.append(Problem(("kinds",), "expected at least one kind with a weight above 0"))
-    if plan.sustained >= plan.settle:
-        limit = duration_text(plan.settle)
-        found.append(Problem(("sustained",), f"expected less than `settle` ({limit}): no recovery would ever count"))
-    return found
 
 
 # Files together
@@ -72,7 +39,7 @@ def workload_on_inventory(workload: Workload, inventory: Inventory) -> list[Prob
     """Problems of the workload, given the nodes."""
     names = inventory.names()
     found = [
-        Problem(("entry", index), f"expected a node of the inventory, not {name!r}: {_known(name, names)}")
+        Problem(("entry", index), f"expected a node of the inventory, not {name!r}: {known_names(name, names)}")
         for index, name in enumerate(_entries(workload))
         if name not in names
     ]
@@ -85,38 +52,6 @@ def workload_on_inventory(workload: Workload, inventory: Inventory) -> list[Prob
         if model.min_nodes > len(names)
     ]
     return found
-
-
-def plan_on_inventory(plan: Plan, inventory: Inventory) -> list[Problem]:
-    """Problems of the fault plan, given the nodes."""
-    names = inventory.names()
-    found = [
-        problem
-        for kind, kind_plan in plan.kinds.items()
-        if kind_plan.weight > 0
-        for problem in _kind_on_inventory(kind, kind_plan, inventory)
-    ]
-    if plan.blast_radius > len(names):
-        found.append(Problem(("blast_radius",), f"expected at most {len(names)}, the number of nodes"))
-    return found
-
-
-def inventory_for_plan(inventory: Inventory, plan: Plan) -> list[Problem]:
-    """Problems of the inventory, given the faults: a node that may be killed must be startable again."""
-    hit = {
-        name: kind
-        for kind, kind_plan in plan.kinds.items()
-        if (kind in RESTARTS or (kind == "double" and set(kind_plan.halves) & RESTARTS)) and kind_plan.weight > 0
-        for name in _may_hit(kind_plan, inventory)
-    }
-    return [
-        Problem(
-            ("nodes", name, "exo", "start"),
-            f"missing: expected the command that starts exo, since {hit[name]} may kill it here",
-        )
-        for name, node in inventory.nodes.items()
-        if name in hit and node.exo.start is None
-    ]
 
 
 # Inventory
@@ -143,16 +78,16 @@ def _groups(inventory: Inventory) -> Iterator[Problem]:
             yield Problem(("groups", group), "expected at least one node")
         for index, member in enumerate(members):
             if member not in names:
-                yield Problem(("groups", group, index), f"there is no node {member!r}: {_known(member, names)}")
-        yield from _repeated((("groups", group, index), member) for index, member in enumerate(members))
+                yield Problem(("groups", group, index), f"there is no node {member!r}: {known_names(member, names)}")
+        yield from repeated((("groups", group, index), member) for index, member in enumerate(members))
 
 
 def _shared_values(inventory: Inventory) -> Iterator[Problem]:
     """What two nodes cannot have in common."""
     nodes = inventory.nodes.items()
-    yield from _repeated((("nodes", name, "api"), node.api) for name, node in nodes)
-    yield from _repeated((("nodes", name, "ssh", "host"), _ssh_end(node)) for name, node in nodes)
-    yield from _repeated(
+    yield from repeated((("nodes", name, "api"), node.api) for name, node in nodes)
+    yield from repeated((("nodes", name, "ssh", "host"), _ssh_end(node)) for name, node in nodes)
+    yield from repeated(
         (("nodes", name, "addresses", index), address.lower())
         for name, node in nodes
         for index, address in enumerate(node.addresses)
@@ -233,59 +168,10 @@ def _deadlines(deadlines: Deadlines) -> Iterator[Problem]:
         yield Problem(("deadlines", "connect"), f"expected at most `progress` ({limit})")
 
 
-# Fault plan
-
-
-def _kind(kind: Kind, kind_plan: KindPlan, plan: Plan) -> Iterator[Problem]:
-    hold: FieldPath = ("kinds", kind, "hold")
-    low_s, high_s = kind_plan.hold
-    if kind in HELD and low_s <= 0:
-        yield Problem(hold, f"expected how long a {kind} lasts, such as 5s..45s, more than 0s")
-    if kind in AT_ONCE and high_s > 0:
-        yield Problem(hold, f"expected none: a {kind} is over at once")
-    if high_s > _HOLD_MAX_S:
-        yield Problem(hold, f"expected at most {duration_text(_HOLD_MAX_S)}")
-    for key, kinds in _ONLY_UNDER.items():
-        if kind not in kinds and getattr(kind_plan, key) != getattr(_DEFAULTS, key):
-            yield Problem(("kinds", kind, key), f"expected only under {' and '.join(sorted(kinds))}")
-    if kind == "double" and plan.blast_radius < 2:
-        yield Problem(("blast_radius",), "expected at least 2: a double strikes two nodes at once")
-    if kind_plan.time_to_serve is not None and kind_plan.time_to_serve > plan.settle:
-        limit = duration_text(plan.settle)
-        yield Problem(
-            ("kinds", kind, "time_to_serve"), f"expected at most `settle` ({limit}), after which nothing counts"
-        )
-    yield from _repeated((("kinds", kind, "nodes", index), name) for index, name in enumerate(kind_plan.nodes or []))
-
-
-def _kind_on_inventory(kind: Kind, kind_plan: KindPlan, inventory: Inventory) -> Iterator[Problem]:
-    names, known = inventory.names(), [*inventory.names(), *inventory.groups]
-    sound = True
-    for index, name in enumerate(kind_plan.nodes or []):
-        where: FieldPath = ("kinds", kind, "nodes", index)
-        if name not in known:
-            sound = False
-            yield Problem(where, f"expected a node or group of the inventory, not {name!r}: {_known(name, known)}")
-        elif name in names and not inventory.allows_faults(name):
-            sound = False
-            yield Problem(where, f"node {name!r} forbids faults (`faults: false` in inventory {inventory.name!r})")
-    if sound and not _may_hit(kind_plan, inventory):
-        yield Problem(("kinds", kind), f"no node that allows faults is left for it in inventory {inventory.name!r}")
-    if len(names) < (needed := _NODES_NEEDED.get(kind, 1)):
-        count = {2: "two", 3: "three"}[needed]
-        yield Problem(("kinds", kind), f"a {kind} takes {count} nodes, inventory {inventory.name!r} has {len(names)}")
-    elif kind in ("double", "bridge-partition") and len(_may_hit(kind_plan, inventory)) < 2:
-        yield Problem(("kinds", kind), f"a {kind} takes two nodes that may be hit")
-
-
-def _may_hit(kind_plan: KindPlan, inventory: Inventory) -> list[str]:
-    return [name for name in inventory.resolve(kind_plan.nodes) if inventory.allows_faults(name)]
-
-
 # Shared
 
 
-def _repeated(values: Iterable[tuple[FieldPath, str]]) -> Iterator[Problem]:
+def repeated(values: Iterable[tuple[FieldPath, str]]) -> Iterator[Problem]:
     """A problem for each value that was there before."""
     first: dict[str, FieldPath] = {}
     for path, value in values:
@@ -297,7 +183,7 @@ def _repeated(values: Iterable[tuple[FieldPath, str]]) -> Iterator[Problem]:
         yield Problem(path, f"{value} is there twice: {holder} has it already")
 
 
-def _known(name: str, known: Sequence[str]) -> str:
+def known_names(name: str, known: Sequence[str]) -> str:
     close = get_close_matches(name, known, n=1, cutoff=0.6)
     hint = f"did you mean {close[0]}? " if close else ""
     return f"{hint}there are {', '.join(known)}"

@@ -45,7 +45,10 @@ def _message(details: Mapping[str, Any], path: FieldPath, model: type[BaseModel]
     context = cast("Mapping[str, Any]", details.get("ctx") or {})
     match kind:
         case "extra_forbidden":
-            return _unknown_key(str(path[-1]), _keys_at(model, path[:-1]) + (list(also) if len(path) == 1 else []))
+            siblings = _siblings_with(model, path)
+            known = _keys_at(model, path[:-1]) + (list(also) if len(path) == 1 else [])
+            only = f"expected only under {' and '.join(siblings)}"
+            return only if siblings else _unknown_key(str(path[-1]), known)
         case "missing":
             return _missing(_field_at(model, path))
         case "literal_error":
@@ -63,8 +66,9 @@ def _message(details: Mapping[str, Any], path: FieldPath, model: type[BaseModel]
 
 
 def _unknown_key(key: str, valid: Sequence[str]) -> str:
-    close = get_close_matches(key.lower().replace("-", "_"), valid, n=1, cutoff=0.6)
-    hint = f"did you mean `{close[0]}`? " if close else ""
+    plain = {name.replace("-", "_"): name for name in valid}
+    close = get_close_matches(key.lower().replace("-", "_"), plain, n=1, cutoff=0.6)
+    hint = f"did you mean `{plain[close[0]]}`? " if close else ""
     return f"unknown key: {hint}expected one of {', '.join(valid)}"
 
 
@@ -92,6 +96,14 @@ def _literals(context: Mapping[str, Any]) -> list[str]:
 def _keys_at(model: type[BaseModel], path: FieldPath) -> list[str]:
     found = _annotation_at(model, path)
     return list(found.model_fields) if found is not None and _is_model(found) else []
+
+
+def _siblings_with(model: type[BaseModel], path: FieldPath) -> list[str]:
+    """The keys beside the one that holds `path` under which its last part would be known."""
+    if len(path) < 3:
+        return []
+    beside = _keys_at(model, path[:-2])
+    return sorted(name for name in beside if path[-1] in _keys_at(model, (*path[:-2], name)))
 
 
 def _field_at(model: type[BaseModel], path: FieldPath) -> FieldInfo | None:

@@ -7,7 +7,6 @@ faults. Rates are multiplied. Counts, shares and lengths in tokens stay. Everyth
 from __future__ import annotations
 
 from rig.clock import Pace
-from rig.config.plan import KindPlan, Plan
 from rig.config.workload import Arrivals, Deadlines, Objectives, Stage, Workload
 
 _CONNECT_FLOOR_S = 1.0  # a TCP connect does not go faster because the cluster does; below this a busy machine shows
@@ -23,33 +22,6 @@ def paced_workload(workload: Workload, pace: Pace) -> Workload:
             "objectives": _paced_objectives(workload.objectives, pace),
         }
     )
-
-
-def paced_plan(plan: Plan, pace: Pace) -> Plan:
-    """The fault plan with gaps, holds, settle, sustained, baseline and the bounds of time to serve divided."""
-    return plan.model_copy(
-        update={
-            "gap": _paced_span(plan.gap, pace),
-            "settle": pace.scale(plan.settle),
-            "sustained": pace.scale(plan.sustained),
-            "baseline": pace.scale(plan.baseline),
-            "kinds": {kind: _paced_kind(kind_plan, pace) for kind, kind_plan in plan.kinds.items()},
-        }
-    )
-
-
-def _paced_kind(kind: KindPlan, pace: Pace) -> KindPlan:
-    bound_s = kind.time_to_serve
-    return kind.model_copy(
-        update={
-            "hold": _paced_span(kind.hold, pace),
-            "time_to_serve": None if bound_s is None else pace.scale(bound_s),
-        }
-    )
-
-
-def _paced_span(span: tuple[float, float], pace: Pace) -> tuple[float, float]:
-    return pace.scale(span[0]), pace.scale(span[1])
 
 
 def _paced_arrivals(arrivals: Arrivals, pace: Pace) -> Arrivals:

@@ -13,7 +13,6 @@ from rig.config import check
 from rig.config.expect import problems_of
 from rig.config.fields import WRITTEN
 from rig.config.inventory import Inventory
-from rig.config.plan import Plan
 from rig.config.problems import FieldPath, Place, Problem, Source, error_of, locate
 from rig.config.stock import Folder, find
 from rig.config.traces import read_trace
@@ -43,44 +42,20 @@ def load_workload(name_or_path: str) -> Workload:
     return read_workload(name_or_path).value
 
 
-def load_plan(name_or_path: str) -> Plan:
-    """The fault plan of this name or path. Raises ConfigError."""
-    return read_plan(name_or_path).value
-
-
-def load_all(inventory: str, workload: str, plan: str) -> tuple[Inventory, Workload, Plan]:
-    """The three files of a run, each sound and fit for the others. Raises ConfigError, for all files at once."""
-    found = (read_inventory(inventory), read_workload(workload), read_plan(plan))
-    check_together(*found)
-    return found[0].value, found[1].value, found[2].value
-
-
 def read_inventory(name_or_path: str) -> Loaded[Inventory]:
-    return _read(name_or_path, "inventories", Inventory, check.inventory_problems)
+    return read_file(name_or_path, "inventories", Inventory, check.inventory_problems)
 
 
 def read_workload(name_or_path: str) -> Loaded[Workload]:
-    return _read(name_or_path, "workloads", Workload, lambda found: [*check.workload_problems(found), *_data(found)])
+    return read_file(
+        name_or_path, "workloads", Workload, lambda found: [*check.workload_problems(found), *_data(found)]
+    )
 
 
-def read_plan(name_or_path: str) -> Loaded[Plan]:
-    return _read(name_or_path, "faults", Plan, check.plan_problems)
-
-
-def check_together(inventory: Loaded[Inventory], workload: Loaded[Workload], plan: Loaded[Plan]) -> None:
-    """Raises ConfigError if the three do not fit each other."""
-    problems = [
-        *locate(inventory.source, check.inventory_for_plan(inventory.value, plan.value)),
-        *locate(workload.source, check.workload_on_inventory(workload.value, inventory.value)),
-        *locate(plan.source, check.plan_on_inventory(plan.value, inventory.value)),
-    ]
-    if problems:
-        raise error_of(problems)
-
-
-def _read(
+def read_file(
     name_or_path: str, folder: Folder, model: type[_Model], problems: Callable[[_Model], list[Problem]]
 ) -> Loaded[_Model]:
+    """The file of this name or path as a `model`, in which `problems` finds nothing. Raises ConfigError."""
     path = find(name_or_path, folder)
     tree = parse(_content(path), str(path))
     also: tuple[str, ...] = ()

@@ -16,9 +16,10 @@ from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from rig.config.inventory import Node
-from rig.config.plan import RESTARTS, SHAPES, Kind
 from rig.errors import NodeError, TargetError
-from rig.injection.acts import HITS_PROCESS, Act, act_on_node
+from rig.faults.plan.cutting import CutPlan
+from rig.faults.plan.kind import AnyKind, CannotAim, EveryNode, Pair, RoleNode, RoleProcess, SingleNode, Split
+from rig.injection.acts import Act, act_on_node
 from rig.injection.schedule import Planned
 from rig.nodes.inspect import Inspection, inspect
 from rig.nodes.master import Ruling, Word, rule
@@ -60,10 +61,6 @@ class Aim:
     partial: str = ""  # what a cut does not cut, as far as is known
 
 
-class CannotAim(Exception):
-    """The fault cannot be struck now, for the reason given. It is skipped, not failed."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class AimContext:
     """What aiming needs: the nodes, the target's instances, and on which nodes a restart is known to work."""
@@ -77,17 +74,17 @@ class AimContext:
 
 async def resolve(planned: Planned, context: AimContext, stop: asyncio.Event) -> Aim:
     """Raises CannotAim; NodeError when a node that is needed does not answer. `stop` ends a wait for a master."""
-    match planned.kind:
-        case "master-crash" | "fast-master-restart":
+    match planned.kind.aim:
+        case RoleNode():
             master, findings = await find_master(context.nodes, stop)
             return _on_node(planned, master, context, findings)
-        case "runner-kill":
+        case RoleProcess():
             return await _runner(planned, context)
-        case "partition" | "one-way-partition" | "bridge-partition":
+        case Split():
             return await _partition(planned, context)
-        case "double":
-            return _double(planned, context)
-        case _:
+        case Pair():
+            return _pair(planned, context)
+        case SingleNode() | EveryNode():
             assert planned.node is not None
             return _on_node(planned, planned.node, context, ())
 
@@ -163,40 +160,31 @@ def choose_runner(
 
 
 def _on_node(planned: Planned, name: str, context: AimContext, findings: tuple[str, ...]) -> Aim:
-    act = _node_act(planned, planned.kind, name, context)
-    hit = (name,) if planned.kind in HITS_PROCESS else ()
+    kind = planned.kind
     return Aim(
-        acts=(act,),
+        acts=(_node_act(planned, kind, name, context),),
         nodes=(name,),
-        processes_hit=hit,
-        clients_cut=(name,) if planned.kind == "reboot" else (),
+        processes_hit=(name,) if kind.hits_process else (),
+        clients_cut=(name,) if kind.effect == "restarted" else (),
         findings=findings,
-        partial=RDMA_ALIVE if planned.kind == "link-down" and context.rdma_models else "",
+        partial=RDMA_ALIVE if "link" in kind.needs and context.rdma_models else "",
     )
 
 
-def _double(planned: Planned, context: AimContext) -> Aim:
+def _pair(planned: Planned, context: AimContext) -> Aim:
     acts = tuple(_node_act(planned, half.kind, half.node, context) for half in planned.halves)
-    hit = tuple(half.node for half in planned.halves if half.kind in HITS_PROCESS)
+    hit = tuple(half.node for half in planned.halves if half.kind.hits_process)
     return Aim(acts=acts, nodes=tuple(half.node for half in planned.halves), processes_hit=hit)
 
 
-def _node_act(planned: Planned, kind: Kind, name: str, context: AimContext) -> Act:
+def _node_act(planned: Planned, kind: AnyKind, name: str, context: AimContext) -> Act:
     """Raises CannotAim when that node must not be hit so, or when what the script needs is not in the inventory."""
     node = context.nodes[name].node
     _allowed(planned, name, node)
-    if kind in RESTARTS and node.exo.start is None:
-        raise CannotAim(f"{name}: the inventory does not say how exo is started (`exo.start`)")
-    if (kind in RESTARTS or kind == "reboot") and not node.restart_rehearsed and name not in context.rehearsed:
-        raise CannotAim(f"{name}: {NOT_REHEARSED}")
-    peers: list[str] = []
-    if kind in SHAPES:
-        peers = [address for other, conn in context.nodes.items() if other != name for address in conn.node.addresses]
-        if not peers:
-            raise CannotAim("the inventory has no `addresses` of the other nodes")
+    peers = [address for other, conn in context.nodes.items() if other != name for address in conn.node.addresses]
     act = act_on_node(kind, name, node, planned.settings, peers=peers, emulated=context.emulated)
-    if kind == "link-down" and not act.values["interface"]:
-        raise CannotAim(f"{name}: no interface is known: name it in the fault plan, or add its link-local addresses")
+    if kind.ends_process and not node.restart_rehearsed and name not in context.rehearsed:
+        raise CannotAim(f"{name}: {NOT_REHEARSED}")
     return act
 
 
@@ -213,7 +201,7 @@ async def _runner(planned: Planned, context: AimContext) -> Aim:
         "others": " ".join(str(one.port) for one in others if one.port is not None),
     }
     return Aim(
-        acts=(Act(node=name, script="runner-kill.sh", values=values),),
+        acts=(Act(node=name, kind=planned.kind, values=values),),
         nodes=(name,),
         model=planned.model,
         instance=chosen.instance_id,
@@ -223,6 +211,7 @@ async def _runner(planned: Planned, context: AimContext) -> Aim:
 async def _partition(planned: Planned, context: AimContext) -> Aim:
     assert planned.sides is not None
     left, right = planned.sides
+    interface = planned.settings.interface if isinstance(planned.settings, CutPlan) else None
     peers = [address for name in right for address in context.nodes[name].node.addresses]
     if not peers:
         raise CannotAim(f"the inventory has no `addresses` of {', '.join(right)}")
@@ -231,17 +220,17 @@ async def _partition(planned: Planned, context: AimContext) -> Aim:
         node = context.nodes[name].node
         _allowed(planned, name, node)
         values = process_values(node) | {"peers": " ".join(peers), "direction": planned.direction}
-        if planned.settings.interface:
-            values |= {"interface": planned.settings.interface}
+        if interface:
+            values |= {"interface": interface}
         if planned.clients_cut:
             clients = await _controller_addresses(context, name)
             values |= {"clients": " ".join(clients), "api_port": str(urlsplit(node.api).port or "")}
-        acts.append(Act(node=name, script="partition.sh", values=values))
+        acts.append(Act(node=name, kind=planned.kind, values=values))
     return Aim(
         acts=tuple(acts),
         nodes=(*left, *right),
         clients_cut=left if planned.clients_cut else (),
-        partial=await _partial(left, right, planned.settings.interface, context),
+        partial=await _partial(left, right, interface, context),
     )
 
 
@@ -299,4 +288,4 @@ def _allowed(planned: Planned, name: str, node: Node) -> None:
     if not node.faults:
         raise CannotAim(f"{name}: the inventory allows no faults there")
     if planned.nodes and name not in planned.nodes:
-        raise CannotAim(f"{name}: the fault plan does not let {planned.kind} hit it")
+        raise CannotAim(f"{name}: the fault plan does not let {planned.kind.name} hit it")

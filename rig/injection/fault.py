@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rig.clock import Clock
-from rig.config.plan import AT_ONCE, CUTS
 from rig.errors import NodeError
 from rig.injection.act import Progress, Watcher, told_to_heal
 from rig.injection.aim import Aim, AimContext, CannotAim, resolve
@@ -121,7 +120,7 @@ class Fault:
         if aim.partial:
             data = {"fault": self.planned.index}
             self.journal.write(Finding(t=self.journal.now(), code="partial-cut", text=aim.partial, data=data))
-        if self.planned.kind in CUTS:
+        if self.planned.kind.cuts:
             self._outside = Outside(self.context.nodes, aim)
         await asyncio.gather(
             *(self._measure(act.node) for act in aim.acts),
@@ -143,7 +142,7 @@ class Fault:
             for act in aim.acts
         ]
         common = {"id": self.id, "run": self.identity.run, "owner": self.identity.owner}
-        if planned.kind not in AT_ONCE:
+        if planned.kind.hold != "none":
             common["hold"] = f"{planned.hold_s:.3f}"
         lead_s = SYNC_LEAD_S if len(aim.acts) > 1 else 0.0
         at_t = max(self.due_t, self.journal.now() + lead_s)
@@ -255,7 +254,7 @@ class Fault:
         return "; ".join(left)
 
     def _freezes(self, node: str) -> bool:
-        return any(one.act.node == node and one.act.script == "freeze.sh" for one in self._progress)
+        return any(one.act.node == node and one.act.kind.effect == "tree-stopped" for one in self._progress)
 
     @property
     def _progress(self) -> list[Progress]:
@@ -289,7 +288,7 @@ class Fault:
             FaultChanged(
                 t=self.journal.now(),
                 fault=self.planned.index,
-                fault_kind=self.planned.kind,
+                fault_kind=self.planned.kind.name,
                 state=state,
                 aim=self.planned.aim,
                 nodes=list(aim.nodes) if aim else [],

@@ -13,8 +13,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
-from rig.config.plan import Plan
 from rig.errors import FaultError, NodeError
+from rig.faults.plan.plan import Plan
 from rig.injection.aim import AimContext
 from rig.injection.fault import Fault, Identity, Recorder, write_inventory
 from rig.injection.schedule import Planned
@@ -61,7 +61,7 @@ class Injector:
             state = await self._strike(planned, stop, due_t)
             if state == "unhealed":
                 raise FaultError(
-                    f"fault {planned.index} ({planned.kind}, {planned.aim}) is not known to be healed",
+                    f"fault {planned.index} ({planned.kind.name}, {planned.aim}) is not known to be healed",
                     remedy="rig heal, then look at the node named in the report",
                 )
             if state == "healed" and not stop.is_set() and not planned.more_follow:
@@ -124,7 +124,7 @@ class Injector:
                 FaultChanged(
                     t=self.journal.now(),
                     fault=planned.index,
-                    fault_kind=planned.kind,
+                    fault_kind=planned.kind.name,
                     state=state,
                     aim=planned.aim,
                     model=planned.model,

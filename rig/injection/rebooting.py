@@ -118,4 +118,4 @@ def on_one_clock(log: list[ScriptEvent], heard: list[ScriptEvent], *, clock: flo
 
 def watcher_of(act: Act) -> type[Watcher]:
     """The kind of watcher that a script needs."""
-    return RebootWatcher if act.script == "reboot.sh" else Watcher
+    return RebootWatcher if act.kind.effect == "restarted" else Watcher

@@ -13,11 +13,13 @@ from itertools import islice
 from typing import Final
 
 from rig.config.inventory import Inventory
-from rig.config.plan import AT_ONCE, Kind, Plan
 from rig.errors import NodeError
+from rig.faults.plan.kind import RoleProcess
+from rig.faults.plan.plan import Plan
+from rig.faults.plan.registry import KINDS
 from rig.injection.aim import AimContext
 from rig.injection.fault import Fault, Identity, Recorder
-from rig.injection.schedule import Planned, draw
+from rig.injection.schedule import Planned, by_hand, draw
 from rig.journal.records import FaultState
 from rig.nodes.inspect import inspect
 from rig.nodes.scripts import q
@@ -41,20 +43,19 @@ class Rehearsed:
 def one_of_each(plan: Plan, inventory: Inventory, models: Sequence[str]) -> list[Planned]:
     """The first fault of each kind that the plan's own schedule would strike, held for a few seconds. Pure.
 
-    The kill of a runner comes first: it needs an instance, and exo may forget its deployments with its master.
+    The kill of a process comes first: it needs an instance, and exo may forget its deployments with its master.
     """
-    found: dict[Kind, Planned] = {}
+    found: dict[str, Planned] = {}
     for planned in islice(draw(plan, inventory, models or ["any model"], plan.seed), _LOOK_AHEAD):
-        found.setdefault(planned.kind, planned)
+        found.setdefault(planned.kind.name, planned)
         if len(found) == len(plan.struck):
             break
-    return [
-        _shortened(found[kind]) for kind in sorted(plan.kinds, key=lambda kind: kind != "runner-kill") if kind in found
-    ]
+    order = sorted(found.values(), key=lambda planned: list(plan.kinds).index(planned.kind.name))
+    return [_shortened(one) for one in sorted(order, key=lambda one: not isinstance(one.kind.aim, RoleProcess))]
 
 
 def _shortened(planned: Planned) -> Planned:
-    hold_s = 0.0 if planned.kind in AT_ONCE else min(max(planned.hold_s, HOLD_MIN_S), HOLD_MAX_S)
+    hold_s = 0.0 if planned.kind.hold == "none" else min(max(planned.hold_s, HOLD_MIN_S), HOLD_MAX_S)
     return replace(planned, gap_s=0.0, hold_s=hold_s, more_follow=False)
 
 
@@ -65,7 +66,7 @@ async def rehearse_fault(
     await exo_runs(context.nodes)
     fault = Fault(planned, context, journal, identity)
     state = await fault.run(stop)
-    return Rehearsed(planned.kind, planned.aim, state, fault.reason, state == "healed")
+    return Rehearsed(planned.kind.name, planned.aim, state, fault.reason, state == "healed")
 
 
 async def rehearse_control(
@@ -73,9 +74,7 @@ async def rehearse_control(
 ) -> Rehearsed:
     """A freeze of `name` that cannot work. Wanted: ineffective. Raises NodeError when it cannot be prepared."""
     async with _inert(inventory, name, context.nodes[name].lock) as nodes:
-        planned = Planned(
-            index=0, kind="freeze", aim=f"node {name}", hold_s=HOLD_MIN_S, gap_s=0.0, nodes=(name,), node=name
-        )
+        planned = by_hand(KINDS["freeze"], node=name, model=None, hold_s=HOLD_MIN_S, everyone=[name], index=0)
         fault = Fault(planned, replace(context, nodes=nodes), journal, identity)
         state = await fault.run(stop)
     return Rehearsed("control", f"a freeze of {name} without effect", state, fault.reason, state == "ineffective")

@@ -16,31 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from rig.config.inventory import Inventory
-from rig.config.plan import KINDS, Kind, KindPlan, Plan
-
-RECOVERY_S: dict[Kind, float] = {
-    "node-crash": 20.0,  # API up 1.8 s after the start, links complete after 15 to 22 s
-    "master-crash": 18.0,  # the keeper serves 23 s after the kill, of which the hold is a part
-    "freeze": 12.0,  # short ones stall only; from 10.4 s an election follows, from 33 s the node is dropped
-    "runner-kill": 9.0,  # 5 to 7 s on one node, 9 to 12 s on two
-    "partition": 22.0,  # new requests are served about 22 s after the heal
-    # Not measured, but of the same making as those above:
-    "graceful-stop": 20.0,
-    "rolling-restart": 20.0,
-    "fast-master-restart": 18.0,
-    "one-way-partition": 22.0,
-    "bridge-partition": 22.0,
-    "double": 25.0,
-    "net-delay": 1.0,
-    "net-loss": 5.0,
-    "net-bandwidth": 5.0,
-    "link-down": 22.0,
-    "memory-pressure": 1.0,
-    "cpu-hog": 1.0,
-    "disk-fill": 1.0,
-    "reboot": 120.0,
-}
-"""Seconds at pace 1 from heal to the first request served, as measured on exo 0.3.70. Only for what to expect."""
+from rig.faults.plan.cutting import PartitionPlan
+from rig.faults.plan.kind import AnyKind, EveryNode, KindPlan, Pair, PairPlan, RoleNode, RoleProcess, SingleNode, Split
+from rig.faults.plan.plan import Plan
+from rig.faults.plan.registry import KINDS
 
 ACT_S = 1.5  # lease, strike, its proof and the proof of the heal: real work, not divided by the pace
 TAIL_S = 60.0  # at pace 1, at the end of a run: no fault any more, so that the last ones are seen to recover
@@ -54,7 +33,7 @@ _PLAIN = KindPlan()
 class Half:
     """One of the faults that strike at the same moment."""
 
-    kind: Kind
+    kind: AnyKind
     node: str
 
 
@@ -67,7 +46,7 @@ class Planned:
     """
 
     index: int  # from 0
-    kind: Kind
+    kind: AnyKind
     aim: str  # "master", "node X", "a runner of MODEL", "A | B, C"
     hold_s: float
     gap_s: float
@@ -104,7 +83,7 @@ def draw(plan: Plan, inventory: Inventory, models: Sequence[str], seed: int) -> 
 
 def _each(planned: Planned) -> Iterator[Planned]:
     """A rolling restart is a fault a node, in the order of their names, each with its own evidence and window."""
-    if planned.kind != "rolling-restart":
+    if not isinstance(planned.kind.aim, EveryNode):
         yield planned
         return
     for place, node in enumerate(planned.nodes):
@@ -114,22 +93,22 @@ def _each(planned: Planned) -> Iterator[Planned]:
 
 
 def _drawn(plan: Plan, inventory: Inventory, models: Sequence[str], rng: random.Random) -> Iterator[Planned]:
-    targets = {kind: _allowed(plan.kinds[kind], inventory) for kind in KINDS if kind in plan.kinds}
+    targets = {name: _allowed(plan.kinds[name], inventory) for name in KINDS if name in plan.kinds}
     every_model = sorted(set(models))
-    for kind in _kinds(plan, rng):
-        kind_plan, allowed = plan.kinds[kind], targets[kind]
+    for name in _kinds(plan, rng):
+        kind_plan, allowed = plan.kinds[name], targets[name]
         if not allowed:
-            raise ValueError(f"{kind}: no node may be hit")
+            raise ValueError(f"{name}: no node may be hit")
         gap_s, hold_s, pick = _between(plan.gap, rng), _between(kind_plan.hold, rng), rng.random()
         yield _aimed(
             Planned(
                 index=0,
-                kind=kind,
+                kind=KINDS[name],
                 aim="",
                 hold_s=round(hold_s, 3),
                 gap_s=round(gap_s, 3),
                 nodes=tuple(allowed),
-                clients_cut=kind_plan.clients_cut,
+                clients_cut=isinstance(kind_plan, PartitionPlan) and kind_plan.clients_cut,
                 settings=kind_plan,
             ),
             everyone=sorted(inventory.names()),
@@ -149,7 +128,7 @@ def expected(sequence: Iterable[Planned], plan: Plan, *, duration_s: float, pace
 
     After the baseline each fault takes gap + hold + `ACT_S` + the usual recovery of its kind + `sustained`; the last is
     the one whose hold still ends before `strike_until_s`. `plan` and `sequence` are already divided by `pace`, which
-    here divides `RECOVERY_S` and `TAIL_S` only. Bounded by the duration: each fault takes time.
+    here divides usual recoveries and `TAIL_S` only. Bounded by the duration: each fault takes time.
     """
     until_s = strike_until_s(plan, duration_s, pace)
     now_s = plan.baseline
@@ -159,7 +138,7 @@ def expected(sequence: Iterable[Planned], plan: Plan, *, duration_s: float, pace
         if strike_s + planned.hold_s > until_s:
             break
         found.append(Expected(planned=planned, strike_s=round(strike_s, 3)))
-        recovery_s = 0.0 if planned.more_follow else RECOVERY_S[planned.kind] / pace + plan.sustained
+        recovery_s = 0.0 if planned.more_follow else planned.kind.recovery_s / pace + plan.sustained
         now_s = strike_s + planned.hold_s + ACT_S + recovery_s
     return found
 
@@ -174,9 +153,9 @@ def split_text(left: Sequence[str], right: Sequence[str]) -> str:
     return f"{', '.join(left)} | {', '.join(right)}"
 
 
-def _kinds(plan: Plan, rng: random.Random) -> Iterator[Kind]:
+def _kinds(plan: Plan, rng: random.Random) -> Iterator[str]:
     """The kinds in order: by weighted rounds, each shuffled, or each drawn by itself."""
-    weights: dict[Kind, float] = {
+    weights: dict[str, float] = {
         kind: plan.kinds[kind].weight for kind in KINDS if kind in plan.kinds and plan.kinds[kind].weight > 0
     }
     if not weights:
@@ -197,10 +176,10 @@ def _kinds(plan: Plan, rng: random.Random) -> Iterator[Kind]:
             yield next(reversed(weights))
 
 
-def _round(weights: dict[Kind, float]) -> list[Kind]:
+def _round(weights: dict[str, float]) -> list[str]:
     """Each kind as often as its weight says beside the smallest, at least once: 1, 1, 2 → a round of four."""
     smallest = min(weights.values())
-    times: dict[Kind, float] = {kind: weight / smallest for kind, weight in weights.items()}
+    times: dict[str, float] = {kind: weight / smallest for kind, weight in weights.items()}
     shrink = min(1.0, _ROUND_MAX / sum(times.values()))
     return [kind for kind, count in times.items() for _ in range(max(1, math.floor(count * shrink + 0.5)))]
 
@@ -212,38 +191,85 @@ def _allowed(kind_plan: KindPlan, inventory: Inventory) -> list[str]:
 
 def _aimed(planned: Planned, *, everyone: list[str], models: list[str], pick: float, rng: random.Random) -> Planned:
     """`planned` with its aim; `pick` in [0, 1) chooses, `rng` serves for what one number cannot."""
-    match planned.kind:
-        case "master-crash" | "fast-master-restart":
-            return replace(planned, aim="master")
-        case "runner-kill":
+    match planned.kind.aim:
+        case RoleNode(role):
+            return replace(planned, aim=role)
+        case RoleProcess(role):
             if not models:
-                raise ValueError("runner-kill: no model is deployed")
+                raise ValueError(f"{planned.kind.name}: no model is deployed")
             model = models[_index(pick, len(models))]
-            return replace(planned, aim=f"a runner of {model}", model=model)
-        case "partition" | "one-way-partition" | "bridge-partition":
-            return _cut(planned, everyone, pick, rng)
-        case "double":
+            return replace(planned, aim=process_text(role, model), model=model)
+        case Split() as split:
+            return _cut(planned, split, everyone, pick, rng)
+        case Pair():
+            assert isinstance(planned.settings, PairPlan)
             chosen = _shuffled(planned.nodes, rng)[:2]
-            return double(planned, zip(planned.settings.halves, chosen, strict=True))
-        case _:
+            halves = [KINDS[half] for half in planned.settings.halves]
+            return pair(planned, zip(halves, chosen, strict=True))
+        case SingleNode() | EveryNode():
             node = planned.nodes[_index(pick, len(planned.nodes))]
             return replace(planned, aim=f"node {node}", node=node)
 
 
-def double(planned: Planned, halves: Iterable[tuple[Kind, str]]) -> Planned:
+def process_text(role: str, model: str | None) -> str:
+    return f"a {role} of {model}"
+
+
+def by_hand(
+    kind: AnyKind,
+    *,
+    node: str | None,
+    model: str | None,
+    hold_s: float,
+    everyone: Sequence[str],
+    index: int,
+    settings: KindPlan | None = None,
+) -> Planned:
+    """One fault that no schedule has drawn: of `node` (for a split: from all others, or for a bridge from the first).
+
+    The kind must not be a `Pair`, which takes two nodes. A role is resolved at the strike among `everyone`.
+    """
+    sides = None
+    match kind.aim:
+        case RoleNode(role):
+            aim = role
+        case RoleProcess(role):
+            aim = process_text(role, model)
+        case Split(bridge) if node is not None:
+            rest = tuple(name for name in everyone if name != node)
+            sides = ((node,), rest[:1] if bridge else rest)
+            aim = split_text(*sides)
+        case _:
+            aim = f"node {node}"
+    return Planned(
+        index=index,
+        kind=kind,
+        aim=aim,
+        hold_s=0.0 if kind.hold == "none" else hold_s,
+        gap_s=0.0,
+        nodes=tuple(everyone) if node is None else (node,),
+        node=node,
+        model=model,
+        sides=sides,
+        direction="in" if isinstance(kind.aim, Split) and kind.aim.one_way else "both",
+        settings=settings or kind.settings(),
+    )
+
+
+def pair(planned: Planned, halves: Iterable[tuple[AnyKind, str]]) -> Planned:
     """`planned` with what strikes which node at the same moment."""
-    pair = tuple(Half(kind=kind, node=node) for kind, node in halves)
-    return replace(planned, aim=" + ".join(f"{one.kind} of {one.node}" for one in pair), halves=pair)
+    both = tuple(Half(kind=kind, node=node) for kind, node in halves)
+    return replace(planned, aim=" + ".join(f"{half.kind.name} of {half.node}" for half in both), halves=both)
 
 
-def _cut(planned: Planned, everyone: list[str], pick: float, rng: random.Random) -> Planned:
+def _cut(planned: Planned, split: Split, everyone: list[str], pick: float, rng: random.Random) -> Planned:
     """A partition with its sides: of all nodes, heard one way only, or between two nodes that others still reach."""
-    if planned.kind == "bridge-partition":
+    if split.bridge:
         first, second = _shuffled(planned.nodes, rng)[:2]
         between = ", ".join(name for name in everyone if name not in (first, second))
         return replace(planned, aim=f"{first} | {second} (not {between})", sides=((first,), (second,)))
     sides = _split(planned.nodes, everyone, pick, rng)
-    if planned.kind == "partition":
+    if not split.one_way:
         return replace(planned, aim=split_text(*sides), sides=sides)
     direction = "in" if rng.random() < 0.5 else "out"
     return replace(planned, aim=f"{split_text(*sides)} ({direction} only)", sides=sides, direction=direction)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from rig.errors import NodeError
+from rig.faults.plan.witness import Hit, Says
 from rig.injection.act import Progress
 from rig.injection.aim import Aim
 from rig.nodes.inspect import Inspection, inspect
@@ -28,50 +28,28 @@ class Account:
     """`agrees`, `disagrees` or `silent` about one node's script, with what was seen."""
 
     node: str
-    says: Literal["agrees", "disagrees", "silent"]
+    says: Says
     text: str
 
 
-def judge_processes(script: str, progress: Progress, seen: Inspection, hold_s: float) -> Account:
+def judge_processes(progress: Progress, seen: Inspection, hold_s: float) -> Account:
     """Compares a struck event with the process states seen a moment later. Pure."""
-    node = progress.act.node
+    node, witness = progress.act.node, progress.act.kind.witness
     struck = progress.first("struck")
     assert struck is not None
-    states = {process.identity: process.state for process in seen.tree}
-    hit = struck.fields.get("pids", "").split()
-    if not hit:
+    hit = Hit(
+        pids=struck.fields.get("pids", "").split(),
+        states={process.identity: process.state for process in seen.tree},
+        main=struck.fields.get("main"),
+    )
+    if witness is None or not hit.pids:
         return Account(node, "silent", "the script named no pids")
-    if script in ("freeze.sh", "cpu-hog.sh", "memory-pressure.sh"):
+    if witness.while_held:
         healing = progress.first("healing")
         until = healing.node_t if healing is not None else struck.node_t + hold_s
         if seen.clock > until - MARGIN_S:
             return Account(node, "silent", "the hold was over before the process states were read")
-        return _judge_stopped(node, hit, states) if script == "freeze.sh" else _judge_alive(node, hit, states)
-    return _judge_gone(node, hit, states, survivor=struck.fields.get("main") if script == "runner-kill.sh" else None)
-
-
-def _judge_stopped(node: str, hit: list[str], states: dict[str, str]) -> Account:
-    awake = [f"{pid} ({states[pid]})" for pid in hit if states.get(pid, "T") not in ("T", "Z")]
-    stopped = sum(states.get(pid) == "T" for pid in hit)
-    if awake or not stopped:
-        return Account(node, "disagrees", f"not stopped: {', '.join(awake) or 'all are gone'}")
-    return Account(node, "agrees", f"{stopped} of {len(hit)} seen in state T")
-
-
-def _judge_alive(node: str, hit: list[str], states: dict[str, str]) -> Account:
-    gone = [pid for pid in hit if states.get(pid, "Z") in ("Z", "T")]
-    if gone:
-        return Account(node, "disagrees", f"not running: {', '.join(gone)}")
-    return Account(node, "agrees", f"{len(hit)} seen at work")
-
-
-def _judge_gone(node: str, hit: list[str], states: dict[str, str], survivor: str | None) -> Account:
-    alive = [pid for pid in hit if states.get(pid, "Z") != "Z"]
-    if alive:
-        return Account(node, "disagrees", f"still alive: {', '.join(alive)}")
-    if survivor and states.get(survivor, "Z") == "Z":
-        return Account(node, "disagrees", f"the main process {survivor} is gone as well")
-    return Account(node, "agrees", f"{len(hit)} gone")
+    return Account(node, *witness.judge(hit))
 
 
 async def look_at_processes(conn: NodeConnection, progress: Progress, hold_s: float) -> Account:
@@ -84,7 +62,7 @@ async def look_at_processes(conn: NodeConnection, progress: Progress, hold_s: fl
         seen = await inspect(conn, "procs", pids=pids, timeout_s=5.0)
     except NodeError as exc:
         return Account(conn.name, "silent", exc.message)
-    return judge_processes(progress.act.script, progress, seen, hold_s)
+    return judge_processes(progress, seen, hold_s)
 
 
 class Outside:

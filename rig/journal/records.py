@@ -13,27 +13,8 @@ import msgspec
 
 Outcome: TypeAlias = Literal["completed", "error", "lost"]
 How: TypeAlias = Literal["hung", "overdue", "truncated", "empty"]
-FaultKind: TypeAlias = Literal[
-    "node-crash",
-    "master-crash",
-    "freeze",
-    "runner-kill",
-    "partition",
-    "graceful-stop",
-    "rolling-restart",
-    "fast-master-restart",
-    "one-way-partition",
-    "bridge-partition",
-    "double",
-    "net-delay",
-    "net-loss",
-    "net-bandwidth",
-    "link-down",
-    "memory-pressure",
-    "cpu-hog",
-    "disk-fill",
-    "reboot",
-]
+FaultKind: TypeAlias = str
+"""The name of a kind of fault (`rig.faults`). A journal may name kinds that are not there any more."""
 FaultState: TypeAlias = Literal[
     "planned", "leased", "struck", "holding", "healed", "skipped", "ineffective", "invalid", "unhealed"
 ]

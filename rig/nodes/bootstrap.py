@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
-from rig.config.plan import CUTS, SHAPES
 from rig.errors import NodeNotReady
+from rig.faults.plan.kind import Right
+from rig.faults.plan.registry import kinds_of
 from rig.nodes.scripts import Bundle, q, stock_bundle
 from rig.nodes.ssh import NodeConnection
 
@@ -41,8 +42,9 @@ class Bootstrapped:
 
 def allowed_for(kinds: Collection[str]) -> list[str]:
     """The groups of commands that a user needs `sudo` for, given the kinds of faults to be struck. Pure."""
-    groups = {"cut": CUTS, "shape": SHAPES, "link": {"link-down"}, "reboot": {"reboot"}}
-    return [name for name, of in groups.items() if set(kinds) & set(of)]
+    wanted = {kind.right for kind in kinds_of(kinds)}
+    rights: tuple[Right, ...] = get_args(Right)
+    return [right for right in rights if right in wanted]
 
 
 def arguments(conn: NodeConnection, user: str, step: Step, allow: Collection[str]) -> dict[str, str]:

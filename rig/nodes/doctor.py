@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from rig.clock import RunClock
 from rig.config.inventory import Inventory
 from rig.errors import NodeError, SshError
+from rig.faults.plan.registry import kinds_of, needing
 from rig.nodes.inspect import Inspection, inspect
 from rig.nodes.lock import binds, holder
 from rig.nodes.offset import measure
@@ -30,7 +31,6 @@ MEMORY_WARN_BYTES = 2**29
 REBOOT_REMEDY = "run the rig elsewhere; an embedded cluster has machines of its own with `hosts: namespaces`"
 WAIT = "wait for that run to end"
 SPARED = "none: this node is part of the machine that the rig runs on, and an embedded cluster leaves it as it is"
-CRASHES = frozenset({"node-crash", "master-crash"})
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ async def _inspected(conn: NodeConnection, kinds: frozenset[str] | None, own_loc
         *_room(conn, seen),
         *_tools(conn, seen, kinds),
     ]
-    if (kinds is None or "reboot" in kinds) and seen.boot_id == await own_boot():
+    if (kinds is None or needing(kinds, "reboot")) and seen.boot_id == await own_boot():
         found.append(Finding(conn.name, "reboot", "warn", f"will be skipped: {THE_RIGS_OWN}", REBOOT_REMEDY))
     if seen.os == "Darwin":
         found += await _exo_app(conn)
@@ -201,30 +201,27 @@ def _room(conn: NodeConnection, seen: Inspection) -> list[Finding]:
 
 
 def _tools(conn: NodeConnection, seen: Inspection, kinds: frozenset[str] | None) -> list[Finding]:
-    def level(kind: str) -> Level:
-        return "fail" if kinds is None or kind in kinds else "warn"
+    level: Level = "fail" if kinds is None or needing(kinds, "filter") else "warn"
 
     found: list[Finding] = []
     name = "pfctl" if seen.os == "Darwin" else "nft"  # iptables will do for partitions
     if "filter" not in seen.tools:
         text = f"{name} is not there: no partitions"
-        found.append(Finding(conn.name, "packet filter", level("partition"), text, f"install {name}"))
+        found.append(Finding(conn.name, "packet filter", level, text, f"install {name}"))
     elif not seen.filter_allowed:
         how = "`sudo -n` does not allow it" if conn.node.sudo else "the user is not root and `sudo: false`"
         remedy = "rig bootstrap, or allow the SSH user everything by `sudo -n` without a password"
-        found.append(Finding(conn.name, "packet filter", level("partition"), f"{name}: {how}", remedy))
+        found.append(Finding(conn.name, "packet filter", level, f"{name}: {how}", remedy))
     else:
         found.append(Finding(conn.name, "packet filter", "ok", f"{seen.tools['filter']} may be used"))
     if not {"nc", "perl"} & seen.tools.keys():
-        found.append(Finding(conn.name, "tools", level("partition"), "neither nc nor perl is there", "install nc"))
+        found.append(Finding(conn.name, "tools", level, "neither nc nor perl is there", "install nc"))
     if not {"lsof", "ss"} & seen.tools.keys():
         text = "neither lsof nor ss: a runner can be told from others only when there is one"
         found.append(Finding(conn.name, "tools", "warn", text, "install lsof"))
     if not conn.node.addresses:
         text = "the inventory has no addresses of it: it cannot be cut off"
-        found.append(
-            Finding(conn.name, "addresses", level("partition"), text, "add `addresses`; `rig init` finds them")
-        )
+        found.append(Finding(conn.name, "addresses", level, text, "add `addresses`; `rig init` finds them"))
     return found
 
 
@@ -248,7 +245,7 @@ async def _clock(conn: NodeConnection) -> list[Finding]:
 
 
 async def _restart(conn: NodeConnection, kinds: frozenset[str] | None) -> list[Finding]:
-    needed = kinds is None or bool(kinds & CRASHES)
+    needed = kinds is None or any(kind.restarts for kind in kinds_of(kinds))
     if conn.node.exo.start is None:
         text = "how exo is started is not known: crash faults are refused"
         return [Finding(conn.name, "restart", "fail" if needed else "warn", text, "say it as `exo.start`")]

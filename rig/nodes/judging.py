@@ -6,14 +6,13 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from rig.config.inventory import Node
-from rig.config.plan import CUTS, SHAPES
+from rig.faults.plan.registry import kinds_of, needing
 from rig.nodes.doctor import Finding, Level
 from rig.nodes.facts import Facts
 
 GUARD_STALE_S = 15.0
 WALL_WARN_S = 2.0
 MLX_RIGHT = str(64**3)
-_FILTER_USERS = CUTS | {"net-loss", "net-bandwidth"}
 
 Judge = Callable[[str, Node, Facts, frozenset[str]], Iterator[Finding]]
 
@@ -78,7 +77,7 @@ def _home(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterato
     if facts.get("home") == "0":
         yield Finding(name, "home", "fail", f"{node.exo.home} is not there", "correct `exo.home`")
     elif facts.get("home_writable") == "0":
-        level: Level = "fail" if "disk-fill" in kinds else "warn"
+        level: Level = "fail" if needing(kinds, "disk") else "warn"
         yield Finding(
             name, "home", level, f"{node.exo.home} cannot be written by {facts.get('user')}", "log in as exo's user"
         )
@@ -113,7 +112,7 @@ def _sudo(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterato
 
 def _filter(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterator[Finding]:
     del node
-    level: Level = "fail" if kinds & _FILTER_USERS else "warn"
+    level: Level = "fail" if needing(kinds, "filter") else "warn"
     if "pf_error" in facts or "nft_error" in facts:
         text = facts.get("pf_error") or facts["nft_error"]
         yield Finding(name, "packet filter", level, text[:200], "rig bootstrap")
@@ -122,9 +121,9 @@ def _filter(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Itera
         yield Finding(name, "pf anchor", level, text, 'add `anchor "com.apple/*"` to /etc/pf.conf again')
     elif facts.get("pf_anchor") == "1":
         yield Finding(name, "pf anchor", "ok", "com.apple/rig_… is reached through the stock wildcard")
-    if "net-delay" in kinds and "shaping" in facts and not {"netem", "dnctl"} & set(facts["shaping"].split()):
+    if needing(kinds, "delay") and "shaping" in facts and not {"netem", "dnctl"} & set(facts["shaping"].split()):
         yield Finding(name, "net-delay", "warn", "no netem in this kernel: it will be skipped", "modprobe sch_netem")
-    if kinds & SHAPES and "shaping" not in facts:
+    if any(kind.effect == "paths-shaped" for kind in kinds_of(kinds)) and "shaping" not in facts:
         yield Finding(name, "net-…", "warn", "nothing to shape packets with: they will be skipped")
 
 
@@ -137,7 +136,7 @@ def _guard(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterat
         and float(facts.get("clock", "0")) - float(seen[0]) < GUARD_STALE_S
     )
     if not live:
-        lost = "a reboot" if "reboot" in kinds else "SIGKILL of a script, or a power failure,"
+        lost = "a reboot" if needing(kinds, "reboot") else "SIGKILL of a script, or a power failure,"
         text = f"no node guard: after {lost} a fault lasts until somebody runs `rig heal`"
         yield Finding(name, "guard", "warn", text, "rig bootstrap")
     elif facts.get("guard_current") == "0":
@@ -169,7 +168,7 @@ def _vault(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterat
     if "filevault" not in facts:
         return
     off = facts["filevault"] == "FileVault is Off."  # "…, but will be enabled after the next restart" is not
-    level: Level = "ok" if off else "fail" if "reboot" in kinds else "warn"
+    level: Level = "ok" if off else "fail" if needing(kinds, "reboot") else "warn"
     remedy = "" if off else "reboot faults are refused: the Mac would wait for a password before its network is up"
     yield Finding(name, "FileVault", level, facts["filevault"][:80], remedy)
 
@@ -201,7 +200,7 @@ def _thunderbolt(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> 
         on = "enabled" in facts["rdma"].lower()
         text = f"RDMA: {facts['rdma'][:60]}; devices: {facts.get('rdma_devices', 'none').strip() or 'none'}"
         remedy = "a partition of an MlxJaccl instance is partial: no packet filter sees RDMA" if on else ""
-        yield Finding(name, "RDMA", "warn" if on and kinds & CUTS else "ok", text, remedy)
+        yield Finding(name, "RDMA", "warn" if on and any(kind.cuts for kind in kinds_of(kinds)) else "ok", text, remedy)
     if "thunderbolt" in facts:
         yield Finding(name, "Thunderbolt", "ok", f"{facts['thunderbolt']} devices connected")
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rig.config.plan import RESTARTS
+from rig.faults.plan.registry import names_where
 from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, ViewChanged
 from rig.nodes.master import Word, rule
 
-_KILLS: Final[frozenset[str]] = frozenset({*RESTARTS, "reboot"})
+_KILLS: Final[frozenset[str]] = names_where(lambda kind: kind.ends_process)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def describe(settings: SoakSettings, clock: RunClock, revisions: dict[str, str |
         plan=settings.described(plan),
         schedule=[
             PlannedFault(
-                fault=planned.index, kind=planned.kind, aim=planned.aim, hold_s=planned.hold_s, gap_s=planned.gap_s
+                fault=planned.index, kind=planned.kind.name, aim=planned.aim, hold_s=planned.hold_s, gap_s=planned.gap_s
             )
             for planned in islice(sequence(), expected + _SPARE_FAULTS)
         ],

@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final, cast
 
+from rig.analysis.faults import HEAL_IS_STRIKE
 from rig.analysis.recovery import RecoveryTracker
 from rig.journal.records import AnyRecord, FaultChanged, ViewChanged
 from rig.journal.write import Journal
@@ -63,7 +64,7 @@ class Recovering:
             self.hurry(fast=True)
             if record.state in ("struck", "healed"):
                 self._heal_t[record.fault] = record.at_t
-            if record.state == "healed" or (record.state == "struck" and record.fault_kind == "runner-kill"):
+            if record.state == "healed" or (record.state == "struck" and record.fault_kind in HEAL_IS_STRIKE):
                 self.prober.renew()  # from this moment on its time to serve counts
         elif record.state != "planned":
             self._over(record.fault)

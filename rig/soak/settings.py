@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from rig.clock import Pace
 from rig.config.inventory import Inventory
-from rig.config.paced import paced_plan, paced_workload
-from rig.config.plan import Plan
+from rig.config.paced import paced_workload
 from rig.config.workload import Workload
+from rig.faults.plan.paced import paced_plan
+from rig.faults.plan.plan import Plan
 from rig.injection.schedule import strike_until_s
 from rig.observe.watch import WatchTiming
 

@@ -15,14 +15,14 @@ from typing import Final
 
 from rig.analysis.symptoms.processes import before_unwedging
 from rig.errors import NodeError
+from rig.faults.node_crash import KIND as CRASH
 from rig.injection.act import Watcher
-from rig.injection.aim import Act
+from rig.injection.acts import act_on_node
 from rig.injection.fault import Identity, write_inventory
 from rig.journal.records import Finding, Unwedged
 from rig.journal.write import Journal
 from rig.nodes.command import carry_out
 from rig.nodes.inspect import inspect
-from rig.nodes.scripts import process_values
 from rig.nodes.ssh import NodeConnection, Nodes
 from rig.observe.cluster_view import ClusterView
 
@@ -109,14 +109,9 @@ class Unwedger:
 
         if exo.start is None:
             return record("the inventory does not say how exo is started", ok=False)
-        values = process_values(conn.node) | {
-            "start": exo.start,
-            "hold_cmd": exo.hold or "",
-            "release_cmd": exo.release or "",
-        }
         if await self._main_is_gone(conn):
             return await self._start(fault, conn, started_t)
-        act = Act(node=conn.name, script="crash.sh", values=values)
+        act = act_on_node(CRASH, conn.name, conn.node, CRASH.settings())
         name = f"unwedge.{max(fault, 0)}.{secrets.token_hex(3)}"
         watcher = Watcher(conn, act, name, 0.0, lambda: None)
         try:

@@ -10,9 +10,11 @@ from typing import Final, Literal
 
 from rig.clock import Pace
 from rig.errors import NodeError, TargetError
+from rig.faults.plan.kind import RoleNode
+from rig.faults.plan.registry import KINDS
 from rig.injection.aim import MASTER_LIMIT_S, AimContext, InstanceView
 from rig.injection.fault import Fault, Identity, write_inventory
-from rig.injection.schedule import Planned, split_text
+from rig.injection.schedule import Planned, by_hand
 from rig.journal.records import FaultState
 from rig.journal.write import Journal
 from rig.nodes.inspect import inspect
@@ -91,7 +93,7 @@ class Harming:
     async def strike(self, step: Strike) -> None:
         """Returns when it is healed. Raises NotHarmed."""
         await self._master_known()
-        node = None if step.kind == "master-crash" else self._node(step.node, step.of)
+        node = None if isinstance(KINDS[step.kind].aim, RoleNode) else self._node(step.node, step.of)
         model = self.known.names.deployments.get(step.of or "")
         planned = self._planned(step.kind, node, self.pace.scale(step.hold), model=model)
         await self._healed(planned)
@@ -147,7 +149,7 @@ class Harming:
     async def _healed(self, planned: Planned) -> None:
         state = await self._fault(planned).run(asyncio.Event())
         if state != "healed":
-            raise NotHarmed(f"the {planned.kind} ({planned.aim}) was {state}")
+            raise NotHarmed(f"the {planned.kind.name} ({planned.aim}) was {state}")
 
     def _fault(self, planned: Planned) -> Fault:
         context = AimContext(
@@ -157,29 +159,14 @@ class Harming:
 
     def _planned(
         self,
-        kind: Literal["node-crash", "master-crash", "freeze", "partition", "runner-kill"],
+        kind: str,
         node: str | None,
         hold_s: float,
         *,
         model: str | None = None,
     ) -> Planned:
         everyone = self.known.names.nodes
-        sides = None
-        if kind == "partition" and node is not None:
-            sides = ((node,), tuple(name for name in everyone if name != node))
-        aims = {"master-crash": "master", "runner-kill": f"a runner of {model}"}
-        aim = aims.get(kind) or (f"node {node}" if sides is None else split_text(*sides))
-        return Planned(
-            index=next(self._numbers),
-            kind=kind,
-            aim=aim,
-            hold_s=hold_s,
-            gap_s=0.0,
-            nodes=everyone if node is None else (node,),
-            node=node,
-            model=model,
-            sides=sides,
-        )
+        return by_hand(KINDS[kind], node=node, model=model, hold_s=hold_s, everyone=everyone, index=next(self._numbers))
 
     def _node(self, which: Literal["master", "host", "free"], of: str | None) -> str:
         view = self.known.view

@@ -6,14 +6,15 @@ the first model of the workload, so that a scenario fits any target.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from rig.config.fields import Duration, Strict, Text
+from rig.faults.plan.kind import EveryNode, Pair
+from rig.faults.plan.registry import KINDS
 
 NodeCount = Literal["all", "too-many"]
-FaultOf = Literal["node-crash", "master-crash", "freeze", "partition", "runner-kill"]
 
 
 class Deploy(Strict):
@@ -64,10 +65,18 @@ class Crash(Strict):
     as_: Text = Field(alias="as", description="a name for what is down")
 
 
+def _one_node(kind: str) -> str:
+    """A kind that strikes one thing at a time."""
+    known = [name for name, one in KINDS.items() if not isinstance(one.aim, Pair | EveryNode)]
+    if kind not in known:
+        raise ValueError(f"expected one of {', '.join(known)}, not {kind!r}")
+    return kind
+
+
 class Strike(Strict):
     """A fault of a kind of the fault plans, for `hold`; over when it is healed."""
 
-    kind: FaultOf
+    kind: Annotated[str, AfterValidator(_one_node)]
     node: Literal["master", "host", "free"] = "host"
     of: Text | None = None
     hold: Duration = 0.0

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rig.journal.records import FaultKind
+from rig.faults.plan.kind import Effect
+from rig.faults.plan.registry import KINDS
 from rig.soak.unwedging import CUT_SHORT
 from tests.audit.cluster import ClusterAccount
 from tests.audit.findings import Compared, Findings
@@ -42,27 +43,17 @@ class Cause:
         )
 
 
-_CRASH = frozenset({"stop", "kill", "start"})
-ACTS: dict[FaultKind, frozenset[str]] = {  # by kind; what another kind does, the audit does not know
-    "freeze": frozenset({"stop"}),
-    "node-crash": _CRASH,
-    "master-crash": _CRASH,
-    "fast-master-restart": _CRASH,
-    "graceful-stop": frozenset({"start"}),  # it asks; every process ends by itself
-    "rolling-restart": frozenset({"start"}),
-    "runner-kill": frozenset({"kill"}),
-    "partition": frozenset({"rules"}),
-    "one-way-partition": frozenset({"rules"}),
-    "bridge-partition": frozenset({"rules"}),
-    "net-loss": frozenset({"rules"}),
-    "net-bandwidth": frozenset({"rules"}),
-    "net-delay": frozenset({"rules"}),  # an anchor on a Mac; a queue on Linux, which is no rule
-    "link-down": frozenset(),
-    "memory-pressure": frozenset(),
-    "cpu-hog": frozenset(),
-    "disk-fill": frozenset(),
-    "reboot": frozenset({"kill", "start"}),
+ACTS: dict[Effect, frozenset[str]] = {
+    "tree-killed": frozenset({"stop", "kill", "start"}),
+    "tree-ended": frozenset({"start"}),  # it is asked; every process ends by itself
+    "tree-stopped": frozenset({"stop"}),
+    "process-killed": frozenset({"kill"}),
+    "paths-cut": frozenset({"rules"}),
+    "paths-shaped": frozenset({"rules"}),  # a delay is an anchor on a Mac; a queue on Linux, which is no rule
+    "restarted": frozenset({"kill", "start"}),
+    "elsewhere": frozenset(),
 }
+"""By what a kind of fault does."""
 
 
 def causes(rig: RigAccount, cluster: ClusterAccount) -> list[Cause]:
@@ -82,8 +73,9 @@ def _of_strike(strike: Strike, cluster: ClusterAccount) -> list[Cause]:
     from_t = min(strike.marks.values()) - strike.error_s
     last = max(strike.marks.values())
     to_t = last + strike.error_s + (BUSY_S + cluster.resolution_s(last) if strike.healed_t is not None else 3600.0)
-    acts = ACTS.get(strike.kind, frozenset())
-    touched = None if strike.kind == "reboot" else frozenset(strike.touched)  # a reboot ends everything
+    effect = KINDS[strike.kind].effect if strike.kind in KINDS else "elsewhere"
+    acts = ACTS[effect]
+    touched = None if effect == "restarted" else frozenset(strike.touched)  # a restart ends everything
     hit = Cause(strike.about, strike.node, from_t, to_t, acts - {"start"}, touched, strike.table)
     if "start" not in acts:
         return [hit]

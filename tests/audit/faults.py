@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rig.config.plan import CUTS
-from rig.journal.records import FaultKind, FaultState, Unwedged
+from rig.faults.plan.registry import KINDS, names_where
+from rig.journal.records import FaultState, Unwedged
 from rig.soak.unwedging import CUT_SHORT
-from tests.audit.causes import ACTS
 from tests.audit.cluster import ClusterAccount
 from tests.audit.findings import Findings
 from tests.audit.lives import Life, moment
@@ -23,12 +22,10 @@ SLACK_S = 0.05
 START_PROOF_S = 0.5  # a script looks for a new main every 50 ms, and a look takes what the machine lets it
 HEAL_LIMIT_S = 2.0  # a node heals by itself within the hold and this
 START_ROUND_S = 1.5  # the boot time that a start counts from is in whole seconds
-GRACEFUL: frozenset[FaultKind] = frozenset({"graceful-stop", "rolling-restart"})
+GRACEFUL = names_where(lambda kind: kind.effect == "tree-ended")
 TERMINAL: tuple[FaultState, ...] = ("healed", "skipped", "ineffective", "invalid", "unhealed")
 
-UNSEEN: frozenset[FaultKind] = frozenset(
-    {"net-delay", "net-loss", "net-bandwidth", "link-down", "memory-pressure", "cpu-hog", "disk-fill", "reboot"}
-)
+UNSEEN = names_where(lambda kind: kind.effect in ("paths-shaped", "elsewhere", "restarted"))
 """Kinds of whose strike neither ledger nor sampler tells enough: their moments are compared with the node's own words,
 and what they do to processes and rules by `compare_causes`."""
 NO_WITNESS = "neither ledger nor sampler looks there: only the moments are compared"
@@ -83,11 +80,11 @@ class Check:
     def points(self) -> Points:
         strike, struck_t = self.strike, self.strike.struck_t
         assert struck_t is not None
-        if strike.kind not in ACTS:
+        if strike.kind not in KINDS:
             return [(f"struck at {struck_t:.3f}", "the audit does not know this kind of fault")]
         if strike.kind in UNSEEN:
             return self._journalled()
-        if strike.kind in CUTS:
+        if KINDS[strike.kind].cuts:
             return check_partition(self.rig, self.cluster, self.findings, strike)
         if not strike.pids:
             return [("struck", "it names no pid")]
@@ -97,13 +94,13 @@ class Check:
         for life in (life for life in lives.values() if life is not None):
             points += self._identity(life)
             points += self._hit(life)
-        if strike.kind == "runner-kill":
+        if KINDS[strike.kind].heals_at_strike:
             return points + self._runner(lives[strike.pids[0]])
         points += [] if strike.kind in GRACEFUL else self._whole_tree(struck_t)
-        return points if strike.kind == "freeze" else points + self._restarted(struck_t)
+        return points if KINDS[strike.kind].effect == "tree-stopped" else points + self._restarted(struck_t)
 
     def _hit(self, life: Life) -> Points:
-        if self.strike.kind == "freeze":
+        if KINDS[self.strike.kind].effect == "tree-stopped":
             return self._stopped(life)
         return self._ended(life) if self.strike.kind in GRACEFUL else self._killed(life)
 

@@ -124,7 +124,7 @@ def _kind(last: FaultChanged, node: str) -> FaultKind:
     if last.fault_kind != "double":
         return last.fault_kind
     halves = [half.split(" of ") for half in last.aim.split(" + ")]
-    return cast("FaultKind", next(kind for kind, where in halves if where == node))
+    return next(kind for kind, where in halves if where == node)
 
 
 def _pids(text: object) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rig.config.read import load_plan
+from rig.faults.plan.read import load_plan
 
 Row = tuple[str, str | bytes, list[str]]
 
@@ -30,7 +30,7 @@ ROWS = [
     row(
         "kind unknown",
         "name: p\nkinds:\n  node_crash: {}\n",
-        ":3: kinds.node_crash: expected node-crash, ",
+        ":3: kinds.node_crash: unknown key: ",
         "did you mean `node-crash`?",
     ),
     row("no kinds", "name: p\nkinds: {}\n", ":2: kinds: expected at least 1"),

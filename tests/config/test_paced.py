@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from rig.clock import Pace
-from rig.config.paced import paced_plan, paced_workload
-from rig.config.plan import KindPlan, Plan
+from rig.config.paced import paced_workload
 from rig.config.workload import Arrivals, Deadlines, Model, Objectives, Workload
+from rig.faults.plan.paced import paced_plan
+from rig.faults.plan.plan import KindPlan, Plan
 
 PLAN = Plan(
     name="p",

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from rig.config import stock
-from rig.config.read import load_all, load_inventory, load_plan, load_workload
+from rig.config.read import load_inventory, load_workload
 from rig.errors import ConfigError
+from rig.faults.plan.read import load_all, load_plan
 
 ROOT = Path(__file__).parent.parent.parent
 

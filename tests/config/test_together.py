@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rig.config.read import load_all
 from rig.errors import ConfigError
+from rig.faults.plan.read import load_all
 
 NODES = """\
 name: lab

@@ -8,8 +8,9 @@ import pytest
 
 from rig.config.fields import duration_text, parse_duration, parse_span
 from rig.config.inventory import Inventory
-from rig.config.read import load_inventory, load_plan, read_inventory
+from rig.config.read import load_inventory, read_inventory
 from rig.config.tree import parse
+from rig.faults.plan.read import load_plan
 
 Written = Callable[[str | bytes], str]
 

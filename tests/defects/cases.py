@@ -8,7 +8,6 @@ from typing import Final, Literal, TypeAlias
 
 from rig.analysis.checks.promises import PROMISES
 from rig.config.defects import DefectName
-from rig.config.plan import Kind
 
 Shape: TypeAlias = Literal["general", "scarce"]
 """`general`: two models, of which one on two nodes. `scarce`: one needs all nodes, which are away for long."""
@@ -19,7 +18,7 @@ KEEPER: Final = frozenset({
 })  # fmt: skip
 """Checks that speak of the keeper alone."""
 
-ALL: Final[tuple[Kind, ...]] = ("node-crash", "master-crash", "freeze", "runner-kill", "partition")
+ALL: Final[tuple[str, ...]] = ("node-crash", "master-crash", "freeze", "runner-kill", "partition")
 
 
 @dataclass(frozen=True)
@@ -30,14 +29,14 @@ class Case:
     """
 
     finders: tuple[str, ...]
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[str, ...] = ()
     faults: int = 4
     shape: Shape = "general"
     scenarios: tuple[str, ...] = ()
     bounds: bool = False  # the plan bounds the time to serve
 
 
-CRASHES: Final[tuple[Kind, ...]] = ("node-crash", "master-crash")
+CRASHES: Final[tuple[str, ...]] = ("node-crash", "master-crash")
 
 CASES: Final[Mapping[DefectName, Case]] = {
     "two-instances": Case(("one-placement", "one-in-flight"), CRASHES, 2),

@@ -6,11 +6,11 @@ import random
 from dataclasses import dataclass
 
 from rig.config.inventory import Embedded
-from rig.config.plan import Kind, KindPlan, Plan
 from rig.config.workload import Lengths, Model, Workload
+from rig.faults.plan.plan import KindPlan, Plan
 from tests.defects.cases import ALL, Case
 
-HOLDS: dict[Kind, tuple[float, float]] = {
+HOLDS: dict[str, tuple[float, float]] = {
     "node-crash": (5.0, 15.0),
     "master-crash": (5.0, 15.0),
     "freeze": (5.0, 45.0),

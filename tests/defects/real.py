@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import yaml
 
-from rig.config.plan import Plan
 from rig.errors import ClusterError
+from rig.faults.plan.plan import Plan
 from tests.defects.cases import Case
 from tests.defects.draw import drawn
 from tests.defects.ending import call

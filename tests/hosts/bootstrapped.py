@@ -8,17 +8,18 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from rig.config.plan import CUTS, Kind, KindPlan
+from rig.faults.plan.registry import KINDS
 from rig.injection.acts import act_on_node
 from rig.nodes.bootstrap import Step, allowed_for
 from rig.nodes.bootstrap import bootstrap as over_ssh
 from rig.nodes.scripts import process_values
 from rig.nodes.ssh import open_nodes
+from tests.faults.amounts import small
 from tests.hosts.hosts import Hosts, Script, until
 from tests.hosts.standing import Foreign, settled, until_as_before
 
 FAULTS = Path(__file__).parents[2] / "faults"
-KINDS: tuple[Kind, ...] = (
+STRUCK: tuple[str, ...] = (
     "node-crash",
     "freeze",
     "partition",
@@ -41,22 +42,21 @@ def bootstrap(hosts: Hosts, step: Step) -> str:
     return "\n".join(asyncio.run(run()))
 
 
-def strike(hosts: Hosts, kind: Kind) -> Script:
+def strike(hosts: Hosts, kind: str) -> Script:
     """For 3 s, as the rig would; until it holds."""
     node = hosts.inventory.nodes[NODE]
     peers = [address for name, other in hosts.inventory.nodes.items() if name != NODE for address in other.addresses]
-    if kind in CUTS:
+    if KINDS[kind].cuts:
         script, values = "partition.sh", process_values(node) | {"peers": " ".join(peers), "direction": "both"}
     else:
-        settings = KindPlan(leave=2**20, most=24 * 2**20, loss=50, bandwidth=256)
-        act = act_on_node(kind, NODE, node, settings, peers=peers, emulated=True)
+        act = act_on_node(KINDS[kind], NODE, node, small(kind), peers=peers, emulated=True)
         script, values = act.script, {key: value for key, value in act.values.items() if value}
     running = hosts.script(NODE, script, folder=FAULTS, hold="3", id=kind, **values)
     assert running.wait_for("holding"), running.said
     return running
 
 
-def killed_and_healed(hosts: Hosts, kind: Kind, look: Callable[[], object]) -> None:
+def killed_and_healed(hosts: Hosts, kind: str, look: Callable[[], object]) -> None:
     """The script is killed in its hold, and its session ends with it. `look` is called until the lease is gone."""
     foreign = Foreign(hosts, NODE)
     try:

@@ -11,7 +11,7 @@ import psutil
 
 from rig.clock import RunClock
 from rig.config.inventory import Node
-from rig.config.plan import Kind
+from rig.faults.plan.registry import KINDS
 from rig.injection.aim import AimContext, InstanceView
 from rig.injection.fault import Fault, Identity
 from rig.injection.schedule import Planned
@@ -76,7 +76,7 @@ class Rig:
     def fault(
         self,
         nodes: Nodes,
-        kind: Kind,
+        kind: str,
         hold_s: float = 1.0,
         *,
         node: str | None = "n1",
@@ -85,7 +85,7 @@ class Rig:
         """A fault by plan, aimed at `n1` or between the sides."""
         planned = Planned(
             index=3,
-            kind=kind,
+            kind=KINDS[kind],
             aim="node n1",
             hold_s=hold_s,
             gap_s=0.0,

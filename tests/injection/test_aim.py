@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rig.faults.plan.registry import KINDS
 from rig.injection.aim import CannotAim, InstanceView, choose_master, choose_runner
 from rig.injection.schedule import Planned
 from rig.nodes.inspect import Inspection, Process
@@ -32,7 +33,7 @@ def node(
 
 
 def planned(index: int = 0, nodes: tuple[str, ...] = ("a", "b", "c")) -> Planned:
-    return Planned(index=index, kind="runner-kill", aim="", hold_s=0.0, gap_s=0.0, nodes=nodes, model="m")
+    return Planned(index=index, kind=KINDS["runner-kill"], aim="", hold_s=0.0, gap_s=0.0, nodes=nodes, model="m")
 
 
 def test_one_claim() -> None:

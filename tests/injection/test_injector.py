@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 
 from rig.config.inventory import ExoProcess
-from rig.config.plan import KindPlan, Plan
 from rig.errors import FaultError
+from rig.faults.plan.plan import KindPlan, Plan
+from rig.faults.plan.registry import KINDS
 from rig.injection.fault import Identity
 from rig.injection.injector import Injector
-from rig.injection.schedule import Planned
+from rig.injection.schedule import Planned, by_hand
 from rig.journal.records import NodeMemory
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import Nodes, open_nodes
@@ -23,7 +24,8 @@ from tests.nodes.fakeexo import states
 
 def freezes(hold_s: float = 0.3, gap_s: float = 0.2) -> Iterator[Planned]:
     for index in range(50):
-        yield Planned(index=index, kind="freeze", aim="node n1", hold_s=hold_s, gap_s=gap_s, nodes=("n1",), node="n1")
+        planned = by_hand(KINDS["freeze"], node="n1", model=None, hold_s=hold_s, everyone=["n1"], index=index)
+        yield replace(planned, gap_s=gap_s)
 
 
 async def recovers(_: int) -> bool:

@@ -6,6 +6,7 @@ from typing import Literal
 
 import pytest
 
+from rig.faults.plan.registry import KINDS
 from rig.injection.act import End, Progress, end_of
 from rig.injection.aim import Act
 from rig.injection.outcome import detail, evidence, outcome
@@ -14,8 +15,10 @@ from rig.nodes.inspect import Inspection, Process
 from rig.nodes.scripts import ScriptEvent
 
 
-def progress(*events: tuple[str, float, dict[str, str]], end: End | None = None, node: str = "n1") -> Progress:
-    found = Progress(Act(node=node, script="x.sh", values={}), [ScriptEvent(*event) for event in events])
+def progress(
+    *events: tuple[str, float, dict[str, str]], end: End | None = None, node: str = "n1", kind: str = "freeze"
+) -> Progress:
+    found = Progress(Act(node=node, kind=KINDS[kind], values={}), [ScriptEvent(*event) for event in events])
     found.end = end
     return found
 
@@ -40,12 +43,12 @@ STRUCK = ("struck", 100.0, {"pids": "11:s 12:s", "main": "11:s"})
     ],
 )
 def test_freeze(inspection: Inspection, says: Literal["agrees", "disagrees", "silent"]) -> None:
-    assert judge_processes("freeze.sh", progress(STRUCK), inspection, 5.0).says == says
+    assert judge_processes(progress(STRUCK, kind="freeze"), inspection, 5.0).says == says
 
 
 def test_freeze_that_healed_before_the_look() -> None:
     early = progress(STRUCK, ("healing", 100.5, {}))
-    assert judge_processes("freeze.sh", early, seen(100.6, p11="S", p12="S"), 5.0).says == "silent"
+    assert judge_processes(early, seen(100.6, p11="S", p12="S"), 5.0).says == "silent"
 
 
 @pytest.mark.parametrize(
@@ -57,19 +60,19 @@ def test_freeze_that_healed_before_the_look() -> None:
     ],
 )
 def test_crash(inspection: Inspection, says: str) -> None:
-    assert judge_processes("crash.sh", progress(STRUCK), inspection, 5.0).says == says
+    assert judge_processes(progress(STRUCK, kind="node-crash"), inspection, 5.0).says == says
 
 
 def test_a_pid_that_was_given_to_another_is_gone() -> None:
     other = Inspection(node="n1", clock=1.0, tree=[Process(11, 1, "later", "S", "vi")])
-    assert judge_processes("crash.sh", progress(STRUCK), other, 5.0).says == "agrees"
+    assert judge_processes(progress(STRUCK, kind="node-crash"), other, 5.0).says == "agrees"
 
 
 def test_runner_kill_spares_the_main_process() -> None:
-    one = progress(("struck", 1.0, {"pids": "12:s", "main": "11:s"}))
-    assert judge_processes("runner-kill.sh", one, seen(1.1, p11="S"), 0.0).says == "agrees"
-    assert judge_processes("runner-kill.sh", one, seen(1.1), 0.0).says == "disagrees"
-    assert judge_processes("runner-kill.sh", one, seen(1.1, p11="S", p12="R"), 0.0).says == "disagrees"
+    one = progress(("struck", 1.0, {"pids": "12:s", "main": "11:s"}), kind="runner-kill")
+    assert judge_processes(one, seen(1.1, p11="S"), 0.0).says == "agrees"
+    assert judge_processes(one, seen(1.1), 0.0).says == "disagrees"
+    assert judge_processes(one, seen(1.1, p11="S", p12="R"), 0.0).says == "disagrees"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Sequence
 
 from rig.config.inventory import ExoProcess, Node, Ssh
-from rig.config.plan import KindPlan
+from rig.faults.plan.plan import settings_of
+from rig.faults.plan.registry import KINDS
 from rig.injection.aim import Aim, AimContext, InstanceView, resolve
 from rig.injection.schedule import Planned
 from rig.nodes.ssh import NodeConnection
@@ -35,13 +36,13 @@ async def cut(*instances: InstanceView, interface: str | None = None) -> Aim:
     context = AimContext(nodes=nodes, instances=now, emulated=False, rdma_models=frozenset({"rdma/model"}))
     planned = Planned(
         index=0,
-        kind="partition",
+        kind=KINDS["partition"],
         aim="a | b, c",
         hold_s=1.0,
         gap_s=0.0,
         nodes=NAMES,
         sides=(("a",), ("b", "c")),
-        settings=KindPlan(interface=interface),
+        settings=settings_of("partition", interface=interface),
     )
     return await resolve(planned, context, asyncio.Event())
 

@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 
 from rig.config.inventory import Embedded, Inventory
-from rig.config.plan import AT_ONCE, KINDS
-from rig.config.read import load_plan
+from rig.faults.plan.read import load_plan
+from rig.faults.plan.registry import KINDS
 from rig.injection.fault import Identity
 from rig.injection.rehearsal import one_of_each, rehearse_control, rehearse_fault
 from rig.injection.schedule import draw
@@ -26,9 +26,9 @@ NOW = Identity(run="rehearsal", owner="me@here")
 def test_one_of_each_kind_as_the_schedule_would_strike_it() -> None:
     plan = load_plan("all")
     chosen = one_of_each(plan, THREE, ["m"])
-    assert [one.kind for one in chosen] == ["runner-kill", *(kind for kind in plan.kinds if kind != "runner-kill")]
-    assert {one.kind for one in chosen} == set(KINDS)
-    assert all(2.0 <= one.hold_s <= 5.0 for one in chosen if one.kind not in AT_ONCE)
+    assert [one.kind.name for one in chosen] == ["runner-kill", *(kind for kind in plan.kinds if kind != "runner-kill")]
+    assert {one.kind.name for one in chosen} == set(KINDS)
+    assert all(2.0 <= one.hold_s <= 5.0 for one in chosen if one.kind.hold != "none")
     first = {one.kind: one for one in reversed(list(islice(draw(plan, THREE, ["m"], plan.seed), 200)))}
     assert [one.aim for one in chosen] == [first[one.kind].aim for one in chosen]
 

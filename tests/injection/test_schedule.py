@@ -8,6 +8,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from subprocess import run
 
@@ -16,15 +17,17 @@ import pytest
 from rig.cli.plan import plan as plan_command
 from rig.clock import Pace
 from rig.config.inventory import Embedded, ExoProcess, Inventory, Node, Ssh
-from rig.config.paced import paced_plan
-from rig.config.plan import Kind, KindPlan, Plan
-from rig.config.read import load_inventory, load_plan
-from rig.injection.schedule import ACT_S, RECOVERY_S, TAIL_S, Planned, draw, expected, expected_count, strike_until_s
+from rig.config.read import load_inventory
+from rig.faults.plan.paced import paced_plan
+from rig.faults.plan.plan import KindPlan, Plan
+from rig.faults.plan.read import load_plan
+from rig.faults.plan.registry import KINDS
+from rig.injection.schedule import ACT_S, TAIL_S, Planned, draw, expected, expected_count, strike_until_s
 
 THREE = Inventory(name="e", embedded=Embedded(nodes=3))
 MODELS = ["lab/tiny-a", "lab/tiny-b"]
 KEEPER = load_plan("keeper")
-FIRST: list[Kind] = ["node-crash", "master-crash", "freeze", "runner-kill", "partition"]
+FIRST: list[str] = ["node-crash", "master-crash", "freeze", "runner-kill", "partition"]
 
 
 def node(name: str, *, faults: bool = True) -> Node:
@@ -35,13 +38,13 @@ def take(count: int, plan: Plan = KEEPER, inventory: Inventory = THREE, seed: in
     return list(islice(draw(plan, inventory, MODELS, seed), count))
 
 
-def only(kind: Kind, kind_plan: KindPlan | None = None) -> Plan:
+def only(kind: str, kind_plan: KindPlan | None = None) -> Plan:
     return KEEPER.model_copy(update={"kinds": {kind: kind_plan or KEEPER.kinds[kind]}})
 
 
 def test_the_first_faults_of_seed_7_are_these_on_every_machine() -> None:
     """Literals: a change of Python, hash seed or code that moves the sequence shows here."""
-    found = [(item.kind, item.aim, item.hold_s, item.gap_s) for item in take(6)]
+    found = [(item.kind.name, item.aim, item.hold_s, item.gap_s) for item in take(6)]
     assert found == [
         ("freeze", "node node-1", 19.628, 108.229),
         ("runner-kill", "a runner of lab/tiny-a", 0.0, 105.669),
@@ -66,7 +69,7 @@ def test_two_processes_with_other_hash_seeds_print_the_same_plan() -> None:
 
 
 def test_another_seed_gives_another_sequence() -> None:
-    assert [item.kind for item in take(30, seed=1)] != [item.kind for item in take(30, seed=2)]
+    assert [item.kind.name for item in take(30, seed=1)] != [item.kind.name for item in take(30, seed=2)]
 
 
 def test_the_global_generator_is_neither_used_nor_moved() -> None:
@@ -96,44 +99,44 @@ def test_holds_and_gaps_fill_their_ranges() -> None:
     gaps = [item.gap_s for item in found]
     assert 60 <= min(gaps) < 62
     assert 148 < max(gaps) <= 150
-    holds = [item.hold_s for item in found if item.kind == "freeze"]
+    holds = [item.hold_s for item in found if item.kind.name == "freeze"]
     assert 5 <= min(holds) < 6
     assert 44 < max(holds) <= 45
-    assert {item.hold_s for item in found if item.kind == "runner-kill"} == {0.0}
+    assert {item.hold_s for item in found if item.kind.name == "runner-kill"} == {0.0}
     assert [item.index for item in found] == list(range(1000))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_shuffled_rounds_bring_every_kind_early_and_often(seed: int) -> None:
-    kinds = [item.kind for item in take(50, seed=seed)]
+    kinds = [item.kind.name for item in take(50, seed=seed)]
     for start in range(0, 50, 5):
         assert sorted(kinds[start : start + 5]) == sorted(FIRST)
 
 
 def test_rounds_follow_the_weights() -> None:
-    kinds: dict[Kind, KindPlan] = {
+    kinds: dict[str, KindPlan] = {
         "node-crash": KindPlan(weight=0.5),
         "freeze": KindPlan(weight=1.5, hold=(5.0, 5.0)),
         "runner-kill": KindPlan(weight=0),
     }
-    found = [item.kind for item in take(40, KEEPER.model_copy(update={"kinds": kinds}))]
+    found = [item.kind.name for item in take(40, KEEPER.model_copy(update={"kinds": kinds}))]
     for start in range(0, 40, 4):
         assert Counter(found[start : start + 4]) == {"node-crash": 1, "freeze": 3}
 
 
 def test_a_round_is_bounded_whatever_the_weights() -> None:
-    kinds: dict[Kind, KindPlan] = {"node-crash": KindPlan(weight=0.001), "master-crash": KindPlan(weight=1000)}
-    found = Counter(item.kind for item in take(600, KEEPER.model_copy(update={"kinds": kinds})))
+    kinds: dict[str, KindPlan] = {"node-crash": KindPlan(weight=0.001), "master-crash": KindPlan(weight=1000)}
+    found = Counter(item.kind.name for item in take(600, KEEPER.model_copy(update={"kinds": kinds})))
     assert found["node-crash"] >= 9
 
 
 def test_without_shuffle_each_kind_is_drawn_by_itself_by_weight() -> None:
-    kinds: dict[Kind, KindPlan] = {
+    kinds: dict[str, KindPlan] = {
         "node-crash": KindPlan(weight=1),
         "freeze": KindPlan(weight=3, hold=(5.0, 5.0)),
         "partition": KindPlan(weight=0, hold=(5.0, 5.0)),
     }
-    found = [item.kind for item in take(4000, KEEPER.model_copy(update={"kinds": kinds, "shuffle": False}))]
+    found = [item.kind.name for item in take(4000, KEEPER.model_copy(update={"kinds": kinds, "shuffle": False}))]
     assert set(found) == {"node-crash", "freeze"}
     assert found.count("freeze") / 4000 == pytest.approx(0.75, abs=0.03)
     assert any(found[start : start + 4].count("freeze") != 3 for start in range(0, 400, 4))
@@ -141,10 +144,10 @@ def test_without_shuffle_each_kind_is_drawn_by_itself_by_weight() -> None:
 
 def test_nodes_and_models_get_their_share() -> None:
     found = take(1500)
-    crashed = Counter(item.node for item in found if item.kind == "node-crash")
+    crashed = Counter(item.node for item in found if item.kind.name == "node-crash")
     assert set(crashed) == {"node-1", "node-2", "node-3"}
     assert min(crashed.values()) > 70  # of 300
-    killed = Counter(item.model for item in found if item.kind == "runner-kill")
+    killed = Counter(item.model for item in found if item.kind.name == "runner-kill")
     assert set(killed) == set(MODELS)
     assert min(killed.values()) > 110
 
@@ -207,7 +210,7 @@ def test_a_plan_that_can_hit_nothing_is_refused(
 def test_the_expected_times_add_up() -> None:
     freeze = KindPlan(hold=(20.0, 20.0))
     plan = Plan(name="p", gap=(100.0, 100.0), baseline=300.0, sustained=15.0, kinds={"freeze": freeze})
-    each_s = 100 + 20 + ACT_S + RECOVERY_S["freeze"] + 15
+    each_s = 100 + 20 + ACT_S + KINDS["freeze"].recovery_s + 15
     third_s = 400 + 2 * each_s
     found = expected(draw(plan, THREE, MODELS, 1), plan, duration_s=third_s + 20 + TAIL_S)
     assert [item.strike_s for item in found] == pytest.approx([400, 400 + each_s, third_s])
@@ -229,16 +232,16 @@ def test_three_hours_of_the_keeper_plan_see_60_to_80_faults(seed: int) -> None:
 
 @pytest.mark.parametrize("recovery_s", [24.0, 35.0, 46.0])
 @pytest.mark.parametrize("seed", range(30))
-def test_four_quick_minutes_see_12_to_20_faults_two_of_each_kind(
-    seed: int, recovery_s: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_four_quick_minutes_see_12_to_20_faults_two_of_each_kind(seed: int, recovery_s: float) -> None:
     """At pace 10, with recoveries (sustained included) of 24 to 46 s at pace 1."""
     quick = paced_plan(load_plan("quick"), Pace(10))
-    for kind in FIRST:
-        monkeypatch.setitem(RECOVERY_S, kind, recovery_s - 15)
-    found = expected(draw(quick, THREE, MODELS, seed), quick, duration_s=240, pace=10)
+    drawn = (
+        replace(planned, kind=replace(planned.kind, recovery_s=recovery_s - 15))
+        for planned in draw(quick, THREE, MODELS, seed)
+    )
+    found = expected(drawn, quick, duration_s=240, pace=10)
     assert 12 <= len(found) <= 20
-    assert min(Counter(item.planned.kind for item in found)[kind] for kind in FIRST) >= 2
+    assert min(Counter(item.planned.kind.name for item in found)[kind] for kind in FIRST) >= 2
 
 
 def test_the_table_says_what_it_assumes(capsys: pytest.CaptureFixture[str]) -> None:

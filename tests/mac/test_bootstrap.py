@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rig.config.plan import Kind
 from rig.nodes.scripts import process_values
 from tests.hosts import bootstrapped
 from tests.hosts.hosts import API_PORT, Hosts, until
@@ -41,7 +40,7 @@ def test_install_and_remove_leave_the_mac_identical(macs: Hosts) -> None:
 
 
 @pytest.mark.parametrize("kind", bootstrapped.KINDS)
-def test_launchd_heals_what_a_killed_script_left(guarded: Hosts, kind: Kind) -> None:
+def test_launchd_heals_what_a_killed_script_left(guarded: Hosts, kind: str) -> None:
     bootstrapped.killed_and_healed(guarded, kind, lambda: None)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rig.config.plan import KINDS
+from rig.faults.plan.registry import KINDS
 from rig.nodes.bootstrap import allowed_for, bootstrap
 from rig.nodes.ssh import open_nodes
 from tests.nodes.servers import SshServer, until

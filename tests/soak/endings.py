@@ -17,7 +17,6 @@ from typing import Any, Literal, cast
 
 import psutil
 
-from rig.config.plan import Kind
 from rig.embedded.sampler import read_samples
 from tests.soak.lane import Lane, Soak, on_lane, rig, start_soak, until
 from tests.soak.terminal import WITH_TERMINAL, Reader
@@ -65,7 +64,7 @@ class Signalled:
     `ignored`: a signal that is ignored from the start, as nohup does it. Requests take long where it is to be draining.
     """
 
-    kind: Kind
+    kind: str
     numbers: tuple[signal.Signals, ...]
     when: Literal["hold", "baseline", "drain"] = "hold"
     ignored: str = ""
@@ -105,7 +104,7 @@ class Signalled:
 class HungUp:
     """The terminal is closed in mid-fault, with the live view on it."""
 
-    kind: Kind
+    kind: str
 
     def __call__(self, lane: Lane, work: Path) -> Ending:
         begun = time.monotonic()
@@ -129,7 +128,7 @@ class HungUp:
 class Deaf:
     """Nobody reads any more: the reader of one or both output streams goes in mid-fault, then Ctrl-C."""
 
-    kind: Kind
+    kind: str
     streams: Literal["stdout", "stderr", "both"]
 
     def __call__(self, lane: Lane, work: Path) -> Ending:
@@ -158,7 +157,7 @@ class Deaf:
 class Redirected:
     """A whole short soak with its streams as a shell may set them up: `>&-`, `2>&-`, `>/dev/full`."""
 
-    kind: Kind
+    kind: str
     how: str
 
     def __call__(self, lane: Lane, work: Path) -> Ending:
@@ -176,7 +175,7 @@ class Redirected:
 class Unwritable:
     """The journal cannot grow any more in mid-fault: the size of files is limited, as a quota would do it (Linux)."""
 
-    kind: Kind
+    kind: str
 
     def __call__(self, lane: Lane, work: Path) -> Ending:
         begun = time.monotonic()
@@ -195,7 +194,7 @@ class Unwritable:
 class DiskFull:
     """Results on a small file system of its own, filled in mid-fault (Linux, root)."""
 
-    kind: Kind
+    kind: str
 
     def __call__(self, lane: Lane, work: Path) -> Ending:
         begun = time.monotonic()
@@ -229,7 +228,7 @@ def _fill(path: Path) -> None:
 class Killed:
     """`kill -9` of the controller in mid-fault. What follows is done with the cluster as it is left; see `After`."""
 
-    kind: Kind
+    kind: str
     then: Literal["wait", "heal"]
 
     def __call__(self, lane: Lane, work: Path) -> Ending:
@@ -276,7 +275,7 @@ def wait_for_hold(soak: Soak) -> None:
 
 
 def conclude(
-    lane: Lane, soak: Soak, kind: Kind, code: int, *, begun: float, acted: float, out: str | None = None
+    lane: Lane, soak: Soak, kind: str, code: int, *, begun: float, acted: float, out: str | None = None
 ) -> Ending:
     ended = time.monotonic()
     until(lambda: _looked_since(lane, ended), "another look of the sampler")
@@ -294,11 +293,11 @@ def conclude(
     )
 
 
-def _spells(lane: Lane, kind: Kind, begun: float) -> list[Spell]:
+def _spells(lane: Lane, kind: str, begun: float) -> list[Spell]:
     return [spell for spell in spells(read_samples(lane.folder), kind) if spell.since >= begun]
 
 
-def _in_force(lane: Lane, kind: Kind, begun: float) -> bool:
+def _in_force(lane: Lane, kind: str, begun: float) -> bool:
     return any(spell.to is None for spell in _spells(lane, kind, begun))
 
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from rig.config.plan import Kind
 from rig.embedded.sampler import read_samples
 from tests.soak.endings import Ending, label
 from tests.soak.lane import Lane, end_lane, start_lane, start_soak, write_workload
 from tests.soak.witness import resolution_s, spells
 
-KINDS: tuple[Kind, ...] = ("node-crash", "master-crash", "freeze", "runner-kill", "partition")
+KINDS: tuple[str, ...] = ("node-crash", "master-crash", "freeze", "runner-kill", "partition")
 _PLAN = """\
 name: all-kinds
 gap: 4s

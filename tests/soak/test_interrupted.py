@@ -9,11 +9,10 @@ import time
 
 import pytest
 
-from rig.config.plan import Kind
 from tests.soak.endings import Act, Ending, HungUp, Signalled, label
 
 HEALED_S = 2.0
-MID_FAULT: list[tuple[Act, Kind, int]] = [
+MID_FAULT: list[tuple[Act, str, int]] = [
     *((Signalled(kind, (signal.SIGINT,)), kind, 130) for kind in ("freeze", "partition", "node-crash")),
     *((Signalled(kind, (signal.SIGTERM,)), kind, 143) for kind in ("freeze", "partition", "master-crash")),
     (Signalled("freeze", (signal.SIGINT, signal.SIGINT, signal.SIGTERM)), "freeze", 130),
@@ -30,7 +29,7 @@ def start_of_exo_s() -> float:
 
 
 @pytest.mark.parametrize(("act", "kind", "code"), MID_FAULT, ids=label)
-def test_in_mid_fault(ending: Ending, kind: Kind, code: int) -> None:
+def test_in_mid_fault(ending: Ending, kind: str, code: int) -> None:
     assert ending.code == code, ending.err
     allowed_s = HEALED_S + ending.resolution_s + (start_of_exo_s() if kind.endswith("crash") else 0.0)
     assert ending.healed_within_s() < allowed_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rig.cli.plan import too_short
-from rig.config.read import load_all
+from rig.faults.plan.read import load_all
 
 
 @pytest.mark.parametrize(

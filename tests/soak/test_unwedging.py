@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from rig.config.inventory import Embedded
-from rig.config.plan import KindPlan, Plan
 from rig.config.workload import Lengths, Model, Workload
 from rig.embedded.virtual.soak import simulated_soak
+from rig.faults.plan.plan import KindPlan, Plan
 from rig.journal.read import read_run
 from rig.journal.records import Finding, Unwedged
 from rig.observe.masters import masters_at

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 import psutil
 
-from rig.config.plan import AT_ONCE, KINDS, Kind
+from rig.faults.plan.registry import KINDS
 from rig.nodes.scripts import ScriptEvent, parse_event
 from tests.sweep.controller import Order
 from tests.sweep.nursery import Nursery
@@ -25,7 +25,7 @@ from tests.sweep.world import World, wait_for
 Moment = Literal["leased", "struck", "holding", "healing"]
 Harm = Literal["controller killed", "SSH cut", "script killed", "both killed"]
 
-LIKE: Final[dict[Kind, Kind]] = {
+LIKE: Final[dict[str, str]] = {
     "master-crash": "node-crash",
     "fast-master-restart": "node-crash",
     "rolling-restart": "graceful-stop",
@@ -44,7 +44,7 @@ LATEST_S = 180.0  # for a machine that has other things to do, and for a restart
 
 @dataclass(frozen=True)
 class Case:
-    kind: Kind
+    kind: str
     moment: Moment
     harm: Harm
 
@@ -77,7 +77,7 @@ def all_cases() -> list[Case]:
         Case(kind, moment, harm)
         for kind in KINDS
         for moment in MOMENTS
-        if not (kind in AT_ONCE and moment == "holding")
+        if not (KINDS[kind].hold == "none" and moment == "holding")
         for harm in (LIKE_HARMS if kind in LIKE else HARMS)
     ]
 
@@ -189,7 +189,7 @@ def run(  # noqa: PLR0913 (all of a case)
     nursery: Nursery,
     what: str,
     folder: Path,
-    kind: Kind,
+    kind: str,
     moment: Moment,
     harm: Callable[[Struck], None],
     *,
@@ -210,7 +210,7 @@ def run(  # noqa: PLR0913 (all of a case)
     order = Order(
         inventory=str(inventory),
         kind=kind,
-        hold_s=0.0 if kind in (*AT_ONCE, "fast-master-restart") else hold_s,
+        hold_s=0.0 if KINDS[kind].hold == "none" or kind == "fast-master-restart" else hold_s,
         out=str(folder),
         journal=str(journal or ""),
         step_clock_s=step_clock_s,

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from rig.clock import RunClock
 from rig.config.inventory import Inventory
-from rig.config.plan import CUTS, Kind, KindPlan
 from rig.errors import JournalError, RigError
+from rig.faults.plan.kind import Pair
+from rig.faults.plan.registry import KINDS
 from rig.injection.aim import AimContext, InstanceView
 from rig.injection.fault import Fault, Identity
 from rig.injection.lease import refuse_live
@@ -27,6 +28,7 @@ from rig.journal.write import Journal
 from rig.nodes.lock import default_owner, hold_locks
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import open_nodes
+from tests.faults.amounts import small
 
 MODEL = "lab/tiny-a"
 
@@ -38,7 +40,7 @@ class Order:
     """
 
     inventory: str
-    kind: Kind
+    kind: str
     hold_s: float
     out: str
     journal: str = ""
@@ -50,12 +52,12 @@ class Order:
 
 def planned(order: Order) -> Planned:
     """Small amounts: the machine is shared with whatever else runs on it."""
-    cut, double = order.kind in CUTS, order.kind == "double"
+    kind = KINDS[order.kind]
+    cut, double = kind.cuts, isinstance(kind.aim, Pair)
     by = "vnode" if order.kind in ("link-down", "one-way-partition") else None
-    settings = KindPlan(leave=2**20, most=24 * 2**20, load=1, interface=by, loss=50, bandwidth=256, delay=0.1)
     return Planned(
         index=0,
-        kind=order.kind,
+        kind=kind,
         aim="n1 | n2" if cut else "node n1",
         hold_s=order.hold_s,
         gap_s=0.0,
@@ -63,9 +65,9 @@ def planned(order: Order) -> Planned:
         node="n1",
         model=MODEL if order.kind == "runner-kill" else None,
         sides=(("n1",), ("n2",)) if cut else None,
-        halves=(Half(kind="freeze", node="n1"), Half(kind="node-crash", node="n2")) if double else (),
+        halves=(Half(kind=KINDS["freeze"], node="n1"), Half(kind=KINDS["node-crash"], node="n2")) if double else (),
         direction="in" if order.kind == "one-way-partition" else "both",
-        settings=settings,
+        settings=small(order.kind, interface=by),
     )
 
 

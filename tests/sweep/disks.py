@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
-from rig.config.plan import RESTARTS, Kind
+from rig.faults.plan.registry import KINDS
 from tests.faults.disk import fill, image_disk, memory_disk
 from tests.sweep.case import Outcome, Struck, run
 from tests.sweep.hostile import Condition, with_wrong
@@ -34,7 +34,7 @@ def booted_on(node: Machine, mounted: AbstractContextManager[T]) -> Generator[T]
         node.boot()
 
 
-def power_cut(kind: Kind) -> Condition:
+def power_cut(kind: str) -> Condition:
     """The node loses power in a hold, and with it what its disk had not been given yet: the guard finds the lease."""
 
     def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
@@ -47,7 +47,7 @@ def power_cut(kind: Kind) -> Condition:
             node.power_off()
             left.instead_of(disk)
             node.boot()
-            if kind not in RESTARTS:
+            if not KINDS[kind].restarts:
                 node.exo.start()
 
         what = f"{kind:18} holding  power cut"
@@ -58,7 +58,7 @@ def power_cut(kind: Kind) -> Condition:
     return carry_out
 
 
-def folder_full(kind: Kind) -> Condition:
+def folder_full(kind: str) -> Condition:
     """Not a byte, not a file more where the leases are, when the guard heals."""
 
     def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
@@ -73,7 +73,7 @@ def folder_full(kind: Kind) -> Condition:
     return carry_out
 
 
-def folder_gone(kind: Kind) -> Condition:
+def folder_gone(kind: str) -> Condition:
     """Somebody removes all of `rig_dir` in a hold: the script heals all the same."""
 
     def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
@@ -87,7 +87,7 @@ def folder_gone(kind: Kind) -> Condition:
     return carry_out
 
 
-def zone_changed(kind: Kind) -> Condition:
+def zone_changed(kind: str) -> Condition:
     """The guard, in the zone of the machine, heals what a script in a session with another zone left."""
 
     def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from rig.config.inventory import Inventory, Node
-from rig.config.plan import AT_ONCE, KINDS, RESTARTS, Kind
 from rig.errors import CommandTimeout, LeaseError, NodeError, RigError, SshError
+from rig.faults.plan.registry import KINDS
 from rig.journal.write import journal_name
 from rig.nodes.doctor_full import examine_fully
 from rig.nodes.inspect import inspect
@@ -37,7 +37,7 @@ MANY = 200
 LEAST_POISONS = 40
 
 
-def controller_stopped(kind: Kind, moment: Moment) -> Condition:
+def controller_stopped(kind: str, moment: Moment) -> Condition:
     """SIGSTOP for longer than the hold; it then wakes to a node that has healed by itself, and says so."""
 
     def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
@@ -52,7 +52,7 @@ def controller_stopped(kind: Kind, moment: Moment) -> Condition:
     return carry_out
 
 
-def lock_stolen(kind: Kind) -> Condition:
+def lock_stolen(kind: str) -> Condition:
     """The controller falls asleep right before it sends its script, its lock runs out, another rig takes the node; then
     it wakes. Nothing is struck, and it says why.
     """
@@ -109,7 +109,7 @@ async def _wake_under_another_lock(inventory: Inventory, controller: int) -> Non
                 await asyncio.sleep(0.2)
 
 
-def controller_disk_full(kind: Kind, moment: Moment) -> Condition:
+def controller_disk_full(kind: str, moment: Moment) -> Condition:
     """The journal lies on a disk that is full from that moment on: the fault is not said to have gone well."""
 
     def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
@@ -145,7 +145,7 @@ def _fill(disk: Path) -> None:
         file.write(b"\n" * (-file.tell() % BLOCK))
 
 
-def clock_stepped(kind: Kind, moment: Moment, step_s: float) -> Condition:
+def clock_stepped(kind: str, moment: Moment, step_s: float) -> Condition:
     """The controller's wall clock jumps while a fault is on its way: nothing ends early, late or twice."""
 
     def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
@@ -159,7 +159,7 @@ def clock_stepped(kind: Kind, moment: Moment, step_s: float) -> Condition:
     return carry_out
 
 
-def healer_killed(kind: Kind) -> Condition:
+def healer_killed(kind: str) -> Condition:
     """Script and controller are dead, and so is what heals, once, while it does: the next look of the guard ends it."""
 
     def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
@@ -175,7 +175,7 @@ def healer_killed(kind: Kind) -> Condition:
     return carry_out
 
 
-def node_killed(kind: Kind) -> Condition:
+def node_killed(kind: str) -> Condition:
     """Power failure in a hold, then a boot: the guard finds the lease of the earlier boot. What starts exo is the lease
     of a crash; with other faults the machine itself does, as launchd or systemd.
     """
@@ -185,7 +185,7 @@ def node_killed(kind: Kind) -> Condition:
             struck.kill_controller()
             world.n1.power_off()
             world.n1.boot()
-            if kind not in RESTARTS:
+            if not KINDS[kind].restarts:
                 world.n1.exo.start()
 
         what = f"{kind:18} holding  node lost power"
@@ -195,7 +195,7 @@ def node_killed(kind: Kind) -> Condition:
     return carry_out
 
 
-def rules_flushed(kind: Kind) -> Condition:
+def rules_flushed(kind: str) -> Condition:
     """Somebody flushes the rules in mid-hold and leaves their table: what is said is not that it lasted."""
 
     def carry_out(world: World, nursery: Nursery, folder: Path) -> Outcome:
@@ -426,7 +426,7 @@ def with_wrong(outcome: Outcome, wrong: list[str]) -> Outcome:
     return Outcome(outcome.what, outcome.healed_by, outcome.after_s, outcome.late_s, [*outcome.residue, *wrong])
 
 
-STRUCK_BY: tuple[Kind, ...] = ("freeze", "partition", "graceful-stop", "reboot")
+STRUCK_BY: tuple[str, ...] = ("freeze", "partition", "graceful-stop", "reboot")
 """Kinds of different nature: a signal to processes, a packet filter, a stop of exo, a restart of the machine."""
 
 
@@ -434,7 +434,7 @@ def _crossed() -> Iterator[tuple[str, Condition]]:
     """What happens to the controller, by kind and moment."""
     for kind in STRUCK_BY:
         for number, moment in enumerate(MOMENTS):
-            if kind in AT_ONCE and moment in ("holding", "healing"):
+            if KINDS[kind].hold == "none" and moment in ("holding", "healing"):
                 continue  # no hold; and it heals on a node that the controller is only about to find again
             yield f"{kind:18} {moment:8} controller stopped", controller_stopped(kind, moment)
             if moment == "struck":

@@ -34,7 +34,7 @@ def deployments_outlive_master(analysis: Analysis) -> Answer:
     excused = f"; {len(own)} more after the rig had restarted several nodes itself" if own else ""
     if vanished:
         return Answer("fail", f"deployments vanished {len(vanished)} times{excused}", evidence([*vanished, *own]))
-    crashes = sum(fault.effective for fault in analysis.faults if fault.kind == "master-crash")
+    crashes = sum(fault.effective for fault in analysis.faults if fault.aim == "master")
     if not crashes:
         return Answer("not-exercised", f"no master was killed{excused}", evidence(own))
     return Answer("pass", f"none vanished; masters killed: {crashes}{excused}", evidence(own))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rig.analysis.faults import Fault
+from rig.analysis.faults import CRASHES, Fault
 from rig.analysis.firsts import Firsts
 from rig.analysis.symptoms.hosted import Hosted
 from rig.journal.records import AnyRecord, NodeProcesses, Unwedged, ViewChanged
@@ -110,7 +110,7 @@ class ProcessWatch:
     def _explained(self, faults: Sequence[Fault], first: NodeProcesses, second: NodeProcesses) -> bool:
         node, from_t, to_t = second.node, first.t, second.t
         struck = any(
-            fault.kind != "freeze"
+            fault.kind in CRASHES
             and node in fault.processes_hit
             and fault.opened_t <= to_t
             and (fault.closed_t is None or fault.closed_t >= from_t)

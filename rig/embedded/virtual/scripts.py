@@ -9,15 +9,15 @@ from typing import Final
 
 from rig.embedded.logic.simulation import Simulation
 from rig.embedded.virtual.inspecting import NodeClock, identity
+from rig.faults.plan.kind import Effect
+from rig.faults.plan.registry import KINDS
 
 HEALED: Final = 0
 SKIPPED: Final = 10
 _STRIKE_S: Final = 0.05
 _START_S: Final = 0.5
 _PROOF_S: Final = 1.0  # of a partition
-_KINDS: Final[Mapping[str, str]] = {
-    "crash.sh": "crash", "freeze.sh": "freeze", "runner-kill.sh": "runner-kill", "partition.sh": "partition",
-}  # fmt: skip
+_EFFECTS: Final[Mapping[str, Effect]] = {kind.script: kind.effect for kind in KINDS.values()}
 _HEAL_LIMIT_S: Final = 60.0
 
 
@@ -30,7 +30,7 @@ class RunningScript:
     """One fault on this node. `stop` ends its hold early."""
 
     id: str
-    kind: str
+    script: str
     values: Mapping[str, str]
     began: float
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -54,7 +54,7 @@ class Scripts:
 
     def begin(self, script: str, values: Mapping[str, str], put: Callable[[str], None]) -> RunningScript:
         """Start it; it goes on whatever becomes of who listens."""
-        running = RunningScript(values.get("id", ""), _KINDS.get(script, script), values, self._clock.now())
+        running = RunningScript(values.get("id", ""), script, values, self._clock.now())
         work = self._heal(values.get("what", "all")) if script == "heal.sh" else self._fault(running, put)
         running.task = asyncio.create_task(work)
         return running
@@ -65,7 +65,9 @@ class Scripts:
         for one in self._running.values():
             deadline = one.began + float(one.values.get("hold", "0") or 0.0)
             owner, run = one.values.get("owner", ""), one.values.get("run", "")
-            found.append(f"{one.id}|{one.kind}|{owner}|{run}|{one.began:.3f}|{deadline:.3f}|{one.phase}|1|1")
+            found.append(
+                f"{one.id}|{one.script.removesuffix('.sh')}|{owner}|{run}|{one.began:.3f}|{deadline:.3f}|{one.phase}|1|1"
+            )
         return found
 
     async def _heal(self, what: str) -> int:
@@ -97,15 +99,17 @@ class Scripts:
             del self._running[running.id]
 
     async def _strike(self, running: RunningScript, say: Callable[..., None]) -> int:
-        match running.kind:
-            case "crash":
+        match _EFFECTS[running.script]:
+            case "tree-killed":
                 await self._crash(running, say)
-            case "freeze":
+            case "tree-stopped":
                 await self._freeze(running, say)
-            case "runner-kill":
+            case "process-killed":
                 self._kill_runner(running, say)
-            case _:
+            case "paths-cut":
                 await self._partition(running, say)
+            case "tree-ended" | "paths-shaped" | "restarted" | "elsewhere":
+                raise _SkipScript(f"a simulated node cannot do what {running.script} does")
         say("dropped")
         return HEALED
 

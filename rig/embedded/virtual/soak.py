@@ -9,11 +9,11 @@ from typing import Any
 
 from rig.clock import RunClock
 from rig.config.inventory import Embedded
-from rig.config.plan import Plan
 from rig.config.workload import Workload
 from rig.embedded.logic.defects import Changes
 from rig.embedded.virtual.cluster import VirtualCluster
 from rig.embedded.virtual.loop import LoopClock, VirtualLoop
+from rig.faults.plan.plan import Plan
 from rig.journal.records import RunEnded
 from rig.journal.run import write_run
 from rig.journal.write import Journal

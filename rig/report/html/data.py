@@ -9,6 +9,7 @@ from typing import Any
 from rig.analysis.analyse import Analysis
 from rig.analysis.decision import Recovery
 from rig.analysis.faults import Fault, Window
+from rig.faults.plan.registry import KINDS
 from rig.report.lanes import Lanes, Samples, Span, Track
 from rig.report.points import COLUMNS, FATES, Point, Requests
 from rig.report.series import Series
@@ -24,6 +25,7 @@ def plot_data(analysis: Analysis, series: Series) -> dict[str, Any]:
         "requests": _points(series.requests.points()),
         "left_out": series.requests.left_out,
         "bins": _bins(series.requests),
+        "kinds": list(KINDS),
         "faults": [_fault(fault) for fault in analysis.faults],
         "recoveries": [_recovery(recovery) for recovery in analysis.recoveries],
         "nodes": [
@@ -87,7 +89,7 @@ def _fault(fault: Fault) -> dict[str, Any]:
         "effective": fault.effective,
         "nodes": fault.nodes,
         "from": _moment(fault.struck_t),
-        "to": _moment(fault.healed_t),
+        "to": _moment(fault.heal_t),
         "opened": _moment(fault.opened_t),
         "reason": fault.reason[:300],
     }

@@ -10,11 +10,11 @@ from typing import Any
 from rig.analysis.analyse import Analysis, analyse_run
 from rig.analysis.verdict import verdict_of
 from rig.config.inventory import Embedded
-from rig.config.plan import KindPlan, Plan
 from rig.config.workload import Lengths, Model, Workload
 from rig.embedded.logic.defects import Changes
 from rig.embedded.virtual.cluster import VirtualCluster
 from rig.embedded.virtual.soak import simulated_soak
+from rig.faults.plan.plan import KindPlan, Plan
 from rig.injection.aim import find_master
 from rig.journal.read import read_run
 from rig.journal.records import AnyRecord, Finding, Redeployed, RequestEnded, ViewChanged

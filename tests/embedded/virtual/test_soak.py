@@ -10,10 +10,10 @@ import pytest
 from rig.analysis.analyse import Analysis, analyse_run
 from rig.analysis.verdict import verdict_of
 from rig.config.inventory import Embedded
-from rig.config.plan import KindPlan, Plan
 from rig.config.workload import Lengths, Model, Workload
 from rig.embedded.virtual.soak import simulated_soak
 from rig.errors import ClusterError
+from rig.faults.plan.plan import KindPlan, Plan, settings_of
 from rig.journal.read import read_run
 from rig.journal.records import AnyRecord, LockLost, Own, RunEnded
 from rig.soak.run import SoakRun
@@ -63,6 +63,16 @@ def test_a_simulated_soak_is_a_soak_and_follows_from_its_seed(tmp_path: Path) ->
 def test_a_simulation_is_bounded_in_real_time(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="not done in time"):
         soak(tmp_path / "a", 5, length_s=100_000.0, limit_s=0.5)
+
+
+def test_what_a_simulated_node_cannot_do_is_skipped_with_its_reason(tmp_path: Path) -> None:
+    plan = PLAN.model_copy(update={"kinds": {"cpu-hog": settings_of("cpu-hog", hold=(5.0, 10.0))}})
+    folder = tmp_path / "a"
+    folder.mkdir()
+    simulated_soak(Embedded(pace=PACE, seed=5), WORKLOAD, plan, length_s=35.0, folder=folder, seed=5, limit_s=200.0)
+    faults = analyse_run(read_run(folder)).faults
+    assert {(fault.kind, fault.state) for fault in faults} == {("cpu-hog", "skipped")}
+    assert {fault.reason for fault in faults} == {"a simulated node cannot do what cpu-hog.sh does"}
 
 
 def test_a_run_that_lost_its_lock_says_at_once_since_when_and_fails_no_target(tmp_path: Path) -> None:

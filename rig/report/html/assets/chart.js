@@ -7,11 +7,9 @@ const drawn = {};
 const LEFT = 110, RIGHT = 16, BOTTOM = 22;
 const KIND_COLOURS = ["#cc6677", "#aa4499", "#4499cc", "#8f8f1f", "#44aa99", "#7788dd", "#c08040", "#77aa44", "#999999",
   "#b05fd0", "#d0609a", "#3f8f8f", "#a06a3a", "#6a7fb0"];
-const KNOWN = ["node-crash", "master-crash", "freeze", "runner-kill", "partition", "reboot", "graceful-stop", "link-down",
-  "one-way-partition", "bridge-partition", "net-delay", "net-loss", "net-bandwidth", "memory-pressure", "cpu-hog", "disk-fill",
-  "rolling-restart", "fast-master-restart", "double"];  // the same colour in every report; letters tell apart what shares one
 const met = new Set(data.faults.map((f) => f.kind));
-const palettes = [...KNOWN, ...[...met].filter((kind) => !KNOWN.includes(kind)).sort()];
+// The same colour in every report; letters tell apart what shares one.
+const palettes = [...data.kinds, ...[...met].filter((kind) => !data.kinds.includes(kind)).sort()];
 const kinds = palettes.filter((kind) => met.has(kind));
 const kindColour = (kind) => KIND_COLOURS[palettes.indexOf(kind) % KIND_COLOURS.length];
 const kindLetter = (kind) => kind.split("-").map((word) => word[0].toUpperCase()).join("");
@@ -76,7 +74,7 @@ function shadeFaults(g) {
   let free = -Infinity;
   for (const fault of data.faults) {
     if (fault.from === null) continue;
-    const to = fault.to === null ? (fault.kind === "runner-kill" ? fault.from : whole[1]) : fault.to;
+    const to = fault.to === null ? whole[1] : fault.to;
     if (to < g.from || fault.from > g.to) continue;
     const left = Math.max(x(fault.from), box.left), right = Math.min(Math.max(x(to), left + 1.5), box.right);
     ctx.globalAlpha = fault.effective ? 0.3 : 0.12;

@@ -39,7 +39,7 @@ chart("nodes", {
       laneName(g, node.name, top + LANE / 2);
       for (const [from, to, state] of node.reach) count += bar(g, from, endOf(to), top, LANE - 6, state === "answers" ? palette.good : palette.bad, state !== "answers");
       for (const [from, to] of node.rejoining) count += bar(g, from, to, top + 3, LANE - 12, palette.slow);
-      for (const fault of data.faults) if (hits(fault, node.name)) count += bar(g, fault.from, fault.to === null ? (fault.kind === "runner-kill" ? fault.from : whole[1]) : fault.to, top, LANE - 6, kindColour(fault.kind));
+      for (const fault of data.faults) if (hits(fault, node.name)) count += bar(g, fault.from, fault.to === null ? whole[1] : fault.to, top, LANE - 6, kindColour(fault.kind));
       if (!node.reach.length) { g.ctx.fillStyle = palette.muted; g.ctx.fillText("unknown whether it answered: the journal has no poll of it", g.box.left + 8, top + 14); }
       for (const [from, to] of node.master) count += bar(g, from, endOf(to), top + LANE - 5, 4, palette.chief);
     });
