@@ -80,7 +80,7 @@ class Closed:
         if closed.status >= 400:
             return None if ended.tokens == 0 else [(f"{ended.tokens} tokens", told(self.seen))]
         if closed.end == "error" and self.started.streamed:
-            if ended.evidence.startswith(SERVER) and closed.message[:80] in ended.evidence:
+            if ended.evidence.startswith(SERVER) and _folded(closed.message)[:80] in _folded(ended.evidence):
                 return self._tokens() or None
             died = self._died_writing()
             return died if isinstance(died, str) else [("no such error event", f"{told(self.seen)}: {closed.message}")]
@@ -150,3 +150,8 @@ def told(request: ClusterRequest) -> str:
     at = "refused" if opened is None else f"opened at {opened.t:.3f}"
     last = "" if closed.last_token_t is None else f", last token at {closed.last_token_t:.3f}"
     return f"{where}: {at}, {closed.end} {closed.status} at {closed.t:.3f}, {closed.tokens} tokens{last}"
+
+
+def _folded(text: str) -> str:
+    """On one line: what is shown of a message has no line breaks."""
+    return " ".join(text.split())

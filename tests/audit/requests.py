@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rig.embedded.ledger import RequestOpened
 from rig.journal.records import RequestEnded
+from rig.soak.run import HURRY_S
 from tests.audit.cluster import ClusterAccount, ClusterRequest
 from tests.audit.ends import BROKEN, LATE_S, Closed, Points, told
 from tests.audit.findings import Compared, Findings
@@ -48,6 +49,8 @@ class Comparison:
         if ended is None:
             if self.rig.interrupted:
                 row.explain("the run was interrupted")
+            elif self._left_by_the_prober():
+                row.explain("a probe that was in flight when the run ended")
             else:
                 row.differ(self._about(), "no end", self._told())
             return
@@ -89,6 +92,17 @@ class Comparison:
             what = self.ended.outcome
         source = "probes" if self.started.source == "probe" else "requests"
         return self.findings.row(f"{source} {what}")
+
+    def _left_by_the_prober(self) -> bool:
+        """At its end a run waits for its probes for a moment only; those that hang have no end, and are counted so."""
+        run_ended = self.rig.ended
+        left = [seen.closed.t for seen in self.seen if seen.closed is not None]
+        return (
+            self.started.source == "probe"
+            and run_ended is not None
+            and len(left) == len(self.seen)
+            and all(t >= run_ended.t - HURRY_S for t in left)
+        )
 
     def _about(self) -> str:
         return f"request {self.started.id} to {self.started.entry} at {self.started.t:.3f}"

@@ -15,7 +15,7 @@ from tests.audit.soak import soak
 
 INVENTORY = """
 name: short
-embedded: { nodes: 3, behaviour: exo-0.3.70, pace: 20, load_time: 4s }
+embedded: { nodes: 3, behaviour: exo-0.3.70, pace: 20, load_time: 4s, habits: false }
 """
 PLAN = """
 name: short

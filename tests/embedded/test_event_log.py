@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,10 @@ async def test_the_file_tells_what_the_api_tells(start: Any, tmp_path: Path) -> 
         deployment = await cluster.deploy(A)
         assert (await cluster.request("DELETE", "node-1", f"/deployments/{deployment}"))[0] == 200
         before = len(by_file.seen)
-        await by_file.logs.read("node-1", url)
-        assert "DeploymentDeleted" in [name for _, _, name, _ in by_file.seen[before:]]
+        async with asyncio.timeout(30.0):  # the answer may come before the event is applied on this node
+            while "DeploymentDeleted" not in [name for _, _, name, _ in by_file.seen[before:]]:
+                await by_file.logs.read("node-1", url)
+                await asyncio.sleep(0.05)
         await by_file.logs._read_api("node-1", url, 0.0)  # pyright: ignore[reportPrivateUsage]  # as without SSH
         await by_file.logs.read("node-1", url)
         await by_api.logs.read("node-1", url)

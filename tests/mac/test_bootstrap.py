@@ -39,7 +39,7 @@ def test_install_and_remove_leave_the_mac_identical(macs: Hosts) -> None:
     until_as_before(macs, bootstrapped.NODE, before)
 
 
-@pytest.mark.parametrize("kind", bootstrapped.KINDS)
+@pytest.mark.parametrize("kind", bootstrapped.STRUCK)
 def test_launchd_heals_what_a_killed_script_left(guarded: Hosts, kind: str) -> None:
     bootstrapped.killed_and_healed(guarded, kind, lambda: None)
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
+from rig.faults.plan.kind import RoleNode
+from rig.faults.plan.registry import names_where
 from rig.journal.records import Redeployed, Unwedged
+
+_MASTER_KILLS: Final = names_where(lambda kind: isinstance(kind.aim, RoleNode) and kind.ends_process)
 
 
 def one_instance(analysis: Analysis) -> Answer:
@@ -34,7 +40,7 @@ def deployments_outlive_master(analysis: Analysis) -> Answer:
     excused = f"; {len(own)} more after the rig had restarted several nodes itself" if own else ""
     if vanished:
         return Answer("fail", f"deployments vanished {len(vanished)} times{excused}", evidence([*vanished, *own]))
-    crashes = sum(fault.effective for fault in analysis.faults if fault.aim == "master")
+    crashes = sum(fault.effective for fault in analysis.faults if fault.kind in _MASTER_KILLS)
     if not crashes:
         return Answer("not-exercised", f"no master was killed{excused}", evidence(own))
     return Answer("pass", f"none vanished; masters killed: {crashes}{excused}", evidence(own))

@@ -126,7 +126,7 @@ DEFECTS: Final[Mapping[DefectName, Defect]] = {
     "long-grace": Defect(
         "keeper",
         "a new master waits for much longer than 15 s",
-        lambda rng: Changes(timers={"keeper_grace_s": rng.uniform(30.0, 60.0)}),
+        lambda rng: Changes(timers={"keeper_grace_s": rng.uniform(60.0, 90.0)}),
     ),
     "burst-after-grace": Defect(
         "keeper", "a new master places everything in its first step", _switch(keeper_burst_after_grace=True)
