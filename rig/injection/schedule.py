@@ -223,7 +223,6 @@ def by_hand(
     hold_s: float,
     everyone: Sequence[str],
     index: int,
-    settings: KindPlan | None = None,
 ) -> Planned:
     """One fault that no schedule has drawn: of `node` (for a split: from all others, or for a bridge from the first).
 
@@ -252,7 +251,7 @@ def by_hand(
         model=model,
         sides=sides,
         direction="in" if isinstance(kind.aim, Split) and kind.aim.one_way else "both",
-        settings=settings or kind.settings(),
+        settings=kind.settings(),
     )
 
 
