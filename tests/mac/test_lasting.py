@@ -20,7 +20,9 @@ def hosts(macs: Hosts) -> Iterator[Hosts]:
     yield macs
     macs.inside(NODE, "pfctl -d; pfctl -q -f /etc/pf.conf")
     rig_dir = macs.inventory.nodes[NODE].rig_dir
-    assert macs.inside(NODE, f"ls {rig_dir}/leases; ls -A {rig_dir} | grep made; dnctl list").out == ""
+    left = macs.inside(NODE, f"ls {rig_dir}/leases; ls -A {rig_dir} | grep made; dnctl list").out
+    macs.ssh(NODE, f"sh {FAULTS}/heal.sh what=all rig_dir={rig_dir}")  # for the tests that follow
+    assert left == ""
 
 
 def strike(hosts: Hosts, script: str, peer: str, **keys: str) -> Script:
@@ -35,10 +37,9 @@ def test_two_faults_at_once_are_undone_apart(hosts: Hosts) -> None:
     first = strike(hosts, "partition.sh", OTHER, id="f1", hold="60")
     rules = hosts.inside(NODE, f"pfctl -q -a {ANCHOR} -s rules").out
     assert "block drop quick" in rules
-    second = strike(hosts, "shape.sh", PEER, id="f2", hold="3", effect="loss", amount="30", also="1")
-    third = strike(hosts, "shape.sh", PEER, id="f3", hold="1", effect="delay", amount="100", also="1")
+    second = strike(hosts, "shape.sh", PEER, id="f2", hold="1", effect="delay", amount="100", also="1")
     assert hosts.inside(NODE, f"pfctl -q -a {ANCHOR} -s rules").out == rules
-    assert (third.end(), third.ended_as(), second.end(), second.ended_as()) == (0, "healed", 0, "healed"), second.said
+    assert (second.end(), second.ended_as()) == (0, "healed"), second.said
     assert hosts.inside(NODE, f"pfctl -q -a {ANCHOR} -s rules").out == rules
     assert not hosts.reaches(NODE, hosts.address(OTHER), API_PORT)
     heal = f"sh {FAULTS}/heal.sh what=f1 rig_dir={hosts.inventory.nodes[NODE].rig_dir}"
