@@ -44,7 +44,7 @@ lint:
 
 audit:
 	@.ci/venv dev
-	.venv/bin/python -m tests.audit
+	.venv/bin/python -m rig.lab.audit
 
 compare-power:
 	@.ci/venv dev

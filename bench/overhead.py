@@ -32,10 +32,10 @@ from rig.faults.plan.read import load_plan
 from rig.journal.records import AnyRecord, RequestEnded, RequestStarted
 from rig.journal.write import Journal
 from rig.load.prober import Prober
-from rig.observe.exo import Exo
 from rig.observe.observer import Observer
 from rig.soak.deployments import DeploymentsPosted
 from rig.soak.settings import SoakSettings, paced
+from rig.targets.exo.api import Exo
 
 LIMIT_PER_S: Final = 5.0
 LIMIT_PERCENT: Final = 1.0

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import os
 
-from rig.embedded.hosts.require import SYSTEM_PATH
+from rig.lab.hosts.require import SYSTEM_PATH
 
 os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_PATH}"

@@ -13,7 +13,6 @@ from rig.analysis.decision import Recovery
 from rig.analysis.during import During, Times
 from rig.analysis.faults import Fault, Window
 from rig.analysis.firsts import Firsts
-from rig.analysis.keeper.doubles import Double, InstanceWatch
 from rig.analysis.kinds import KindRow, UnwedgingRow, kind_rows, unwedging_rows
 from rig.analysis.reading import reading
 from rig.analysis.recovery import RecoveryTracker
@@ -39,6 +38,7 @@ from rig.journal.records import (
     Unwedged,
 )
 from rig.journal.run import RunInfo
+from rig.targets.exo.keeper.doubles import Double, InstanceWatch
 
 MAX_LISTED: Final = 200
 AT_ONCE: Final = 10_000

@@ -8,10 +8,6 @@ from typing import Final
 
 from rig.analysis.blind import Blind
 from rig.analysis.firsts import Firsts
-from rig.analysis.keeper.rules import Rules
-from rig.analysis.keeper.statuses import StatusWatch
-from rig.analysis.keeper.story import Story
-from rig.analysis.keeper.tape import KeeperTape
 from rig.analysis.looking import Looking
 from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.elections import ElectionWatch
@@ -38,6 +34,10 @@ from rig.journal.records import (
     Unwedged,
     ViewChanged,
 )
+from rig.targets.exo.keeper.rules import Rules
+from rig.targets.exo.keeper.statuses import StatusWatch
+from rig.targets.exo.keeper.story import Story
+from rig.targets.exo.keeper.tape import KeeperTape
 
 MAX_EXPECTED: Final = 2000
 Feed = Callable[[AnyRecord], None]

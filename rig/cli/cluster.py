@@ -23,7 +23,8 @@ import psutil
 from rig.config.fields import parse_duration
 from rig.config.inventory import Embedded, Inventory
 from rig.config.read import load_inventory
-from rig.embedded.cluster import (
+from rig.errors import EXIT_PASS, EXIT_SIGINT, EXIT_UNKNOWN, ClusterError, UsageError
+from rig.lab.embedded.cluster import (
     Cluster,
     come_up,
     load_own_inventory,
@@ -31,12 +32,11 @@ from rig.embedded.cluster import (
     spawn_supervisor,
     start_cluster,
 )
-from rig.embedded.hosts.pids import NodePids
-from rig.embedded.machine.ask import ask
-from rig.embedded.prepare import INERT_COMMANDS, prepare, read_layout
-from rig.embedded.reap import SAME_START_S, reap
-from rig.embedded.supervise import SupervisorState, state_path
-from rig.errors import EXIT_PASS, EXIT_SIGINT, EXIT_UNKNOWN, ClusterError, UsageError
+from rig.lab.embedded.machine.ask import ask
+from rig.lab.embedded.prepare import INERT_COMMANDS, prepare, read_layout
+from rig.lab.embedded.reap import SAME_START_S, reap
+from rig.lab.embedded.supervise import SupervisorState, state_path
+from rig.lab.hosts.pids import NodePids
 
 DOWN_TIMEOUT_S = 10.0
 

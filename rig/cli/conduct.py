@@ -23,13 +23,13 @@ from rig.journal.run import write_run
 from rig.journal.write import Journal
 from rig.load.collector import settle_collector
 from rig.load.open_files import allow_open_files
-from rig.observe.exo import Exo
 from rig.soak.describe import describe
 from rig.soak.forensics import Forensics
 from rig.soak.halting import Halt, unless
 from rig.soak.interrupt import Interrupt
 from rig.soak.run import SoakRun
 from rig.soak.settings import SoakSettings, paced
+from rig.targets.exo.api import Exo
 
 CLUSTER_FOLDER: Final = "cluster"
 

@@ -28,9 +28,9 @@ from rig.nodes.lock import default_owner, hold_locks
 from rig.nodes.rehearse import rehearsed
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import Nodes, open_nodes
-from rig.observe.exo import Exo
 from rig.soak.halting import unless
 from rig.soak.interrupt import Interrupt
+from rig.targets.exo.api import Exo
 
 BY_HAND = -1
 HOLD_MAX_S = 3600.0

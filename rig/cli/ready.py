@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rig.config.inventory import Inventory
-from rig.embedded.cluster import Cluster, start_cluster
 from rig.errors import NodeNotReady
 from rig.faults.plan.plan import Plan
 from rig.injection.lease import refuse_live
+from rig.lab.embedded.cluster import Cluster, start_cluster
 from rig.nodes.consent import first_contact, named_processes
 from rig.nodes.doctor import Finding, examine
 from rig.nodes.lock import Locks, default_owner, hold_locks

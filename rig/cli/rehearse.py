@@ -25,8 +25,8 @@ from rig.nodes.lock import default_owner, hold_locks
 from rig.nodes.rehearse import rehearsed
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import open_nodes
-from rig.observe.exo import Exo
 from rig.soak.interrupt import Interrupt
+from rig.targets.exo.api import Exo
 
 _NO_RUNNER = "no instance of a model serves: nothing to kill a runner of"
 

@@ -25,9 +25,9 @@ from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, TargetError
 from rig.faults.plan.plan import KindPlan, Plan
 from rig.journal.records import AnyRecord, Expected, FaultChanged, Step
 from rig.journal.run import new_run_folder
-from rig.observe.exo import Exo
 from rig.soak.halting import Halt
 from rig.soak.interrupt import Interrupt
+from rig.targets.exo.api import Exo
 from rig.verify.clearing import Clearing
 from rig.verify.read import load_scenario, stock_scenarios
 from rig.verify.run import Result, Stand, run_scenario

@@ -1,5 +1,5 @@
 """Names of the defects that the embedded cluster can be given (`embedded: defects:`). What each does is said in
-`rig.embedded.logic.defects`; which check finds it in `docs/defects.md`."""
+`rig.lab.exo.defects`; which check finds it in `docs/defects.md`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reading the target's event log: exact order without times.
 
 exo's `/events` is one array that begins at 0 each time and costs exo all of it, so it is read rarely (around faults, at
-the end) and bounded; its file is read on from where it was read to (`rig.observe.event_file`).
+the end) and bounded; its file is read on from where it was read to (`rig.targets.exo.event_file`).
 Only entries that matter and were not journalled before are written. A *session* is one life of a node's log: its name
 comes from the first entry, so that nodes that follow the same master's log share it; a log that grew shorter, or tells
 another story at the place that was read last, has begun anew.
@@ -19,10 +19,10 @@ from rig.errors import CommandTimeout, NodeError, SshError, TargetError
 from rig.journal.records import EVENT_LOG_UNREAD, EventLogRead, EventSeen, Finding, InstanceServed
 from rig.journal.write import Journal
 from rig.nodes.ssh import NodeConnection, Nodes
-from rig.observe.event_file import Piece, Records, read_piece
 from rig.observe.log_reading import KnownLog, LogReading, Numbered
-from rig.observe.target import ServedBy, Target, TargetEvent
 from rig.observe.views import SERVING_STATUSES
+from rig.targets.exo.event_file import Piece, Records, read_piece
+from rig.targets.target import ServedBy, Target, TargetEvent
 
 LIMIT_BYTES: Final = 128 * 1024 * 1024
 TIMEOUT_S: Final = 20.0

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from rig.observe.target import NotUnderstood, Reported, ServedBy, TargetEvent
+from rig.targets.target import NotUnderstood, Reported, ServedBy, TargetEvent
 
 MAX_HELD: Final = 50_000  # entries that matter, kept while it is open whether the log is the known one
 MAX_REPORTERS: Final = 64  # node ids, new at each start of a node, whose reports are counted in one reading

@@ -15,7 +15,7 @@ from rig.errors import NodeError
 from rig.journal.records import Finding, LogLine, MasterSeen
 from rig.journal.write import Journal
 from rig.nodes.ssh import NodeConnection
-from rig.observe.target import Target
+from rig.targets.target import Target
 
 DELAY_S: Final = 0.2  # assumed bound from a line's writing to its arrival here: tail's wake-up and the network
 RETRY_S: Final = 1.0

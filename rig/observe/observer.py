@@ -16,9 +16,9 @@ from rig.observe.cluster_view import ClusterView
 from rig.observe.events import EventLogs
 from rig.observe.logs import LogFollower
 from rig.observe.own import own_health
-from rig.observe.target import Target
 from rig.observe.together import run_until
 from rig.observe.watch import Attention, WatchTiming, watch
+from rig.targets.target import Target
 
 
 class Observer:

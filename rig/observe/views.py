@@ -1,6 +1,6 @@
 """Canonical facets of one node's view, and the detection of changes. Pure.
 
-A target's answers are brought into these shapes behind its seam (`rig.observe.exo_shapes` for exo); everything above
+A target's answers are brought into these shapes behind its seam (`rig.targets.exo.shapes` for exo); everything above
 knows these alone. All ids are the target's own.
 """
 

@@ -16,9 +16,9 @@ from typing import Final, Literal, TypeAlias
 from rig.errors import TargetError, TargetMisread, TargetUnreachable
 from rig.journal.records import Facet, Finding, Looked, Reachability, ViewChanged
 from rig.journal.write import Journal
-from rig.observe.target import Answered, Poll, Target
 from rig.observe.together import run_together
 from rig.observe.views import Change, FacetTracker
+from rig.targets.target import Answered, Poll, Target
 
 Attention: TypeAlias = Literal["calm", "sparing", "close"]
 """How closely to look: nothing happens; something does, but the nodes are being probed quickly; it does."""

@@ -10,7 +10,7 @@ from rig.errors import TargetError
 from rig.journal.records import Finding, Redeployed
 from rig.journal.write import Journal
 from rig.observe.cluster_view import ClusterView
-from rig.observe.target import Target
+from rig.targets.target import Target
 
 _LOOK_S: Final = 0.25
 

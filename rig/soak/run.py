@@ -23,7 +23,6 @@ from rig.load.deadlines import paced_grace_s
 from rig.load.prober import Prober
 from rig.nodes.ssh import Nodes
 from rig.observe.observer import Observer
-from rig.observe.target import Target
 from rig.soak.awaited import awaited
 from rig.soak.deployments import DeploymentsPosted
 from rig.soak.forensics import Forensics
@@ -33,6 +32,7 @@ from rig.soak.recovering import MOST_EVENTS, Recovering
 from rig.soak.settings import SoakSettings
 from rig.soak.successes import Successes
 from rig.soak.unwedging import Unwedger
+from rig.targets.target import Target
 
 Activity = Literal["load", "injection", "observe", "prober"]
 

@@ -12,7 +12,7 @@ from rig.config.workload import Model
 from rig.errors import TargetError
 from rig.journal.records import ApiCall
 from rig.journal.write import Journal
-from rig.observe.target import Target
+from rig.targets.target import Target
 from rig.verify.known import Known
 from rig.verify.scenario import Delete, DeleteInstance, Deploy, NodeCount, Place
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from rig.clock import Pace
 from rig.errors import TargetError
-from rig.observe.target import Target
+from rig.targets.target import Target
 
 _LIMIT_S: Final = 240.0
 _LEAST_S: Final = 30.0

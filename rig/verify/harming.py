@@ -19,7 +19,7 @@ from rig.journal.records import FaultState
 from rig.journal.write import Journal
 from rig.nodes.inspect import inspect
 from rig.nodes.ssh import Nodes
-from rig.observe.target import Target
+from rig.targets.target import Target
 from rig.verify.known import Known
 from rig.verify.scenario import Crash, Lose, Strike
 

@@ -20,11 +20,11 @@ from rig.journal.run import RunInfo, write_run
 from rig.journal.write import Journal
 from rig.nodes.ssh import Nodes
 from rig.observe.observer import Observer
-from rig.observe.target import Target
 from rig.report.write import read_report, write_report
 from rig.soak.describe import own_revision, software
 from rig.soak.halting import Reason
 from rig.soak.settings import watching
+from rig.targets.target import Target
 from rig.verify.asking import Asking
 from rig.verify.clearing import Clearing
 from rig.verify.harming import Harming

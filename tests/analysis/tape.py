@@ -9,8 +9,6 @@ from rig.analysis.analyse import Analysis, analyse
 from rig.analysis.attempts import Attempts
 from rig.analysis.batches import Batcher
 from rig.analysis.decision import Recovery
-from rig.analysis.keeper.eventlog import MAX_ENTRIES
-from rig.analysis.keeper.tape import KeeperTape
 from rig.analysis.pairing import Pairing
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.settings import settings_of
@@ -33,6 +31,8 @@ from rig.journal.records import (
     ViewChanged,
 )
 from rig.journal.run import RunInfo
+from rig.targets.exo.keeper.eventlog import MAX_ENTRIES
+from rig.targets.exo.keeper.tape import KeeperTape
 from tests.analysis.generate import Shape, info_of
 
 A, B = "lab/tiny-a", "lab/tiny-b"

@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rig.analysis.keeper.chronicle import Chronicle
-from rig.analysis.keeper.eventlog import MAX_LIVES, MAX_SESSIONS
 from rig.journal.records import AnyRecord, EventLogRead, EventSeen, MasterSeen, ViewChanged
+from rig.targets.exo.keeper.chronicle import Chronicle
+from rig.targets.exo.keeper.eventlog import MAX_LIVES, MAX_SESSIONS
 from tests.analysis.tape import keeper
 
 MASTER = MasterSeen(t=10.2, node="a", is_master=True, source="log", at_t=10.0, at_error_s=0.2)

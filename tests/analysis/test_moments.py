@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rig.analysis.keeper.chronicle import Chronicle, Entry
-from rig.analysis.keeper.moments import Elapsed, Span, between
-from rig.analysis.keeper.rules import Held, Rules
+from rig.targets.exo.keeper.chronicle import Chronicle, Entry
+from rig.targets.exo.keeper.moments import Elapsed, Span, between
+from rig.targets.exo.keeper.rules import Held, Rules
 
 
 def test_what_two_say_together() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rig.analysis.checks import promises
 from rig.analysis.checks.check import Status
-from rig.analysis.keeper.reigns import Reigns
-from rig.analysis.keeper.unread import Unread
 from rig.analysis.verdict import run_check
 from rig.journal.records import AnyRecord, EventLogRead, Finding, MasterSeen
+from rig.targets.exo.checks import promises
+from rig.targets.exo.keeper.reigns import Reigns
+from rig.targets.exo.keeper.unread import Unread
 from tests.analysis.checks.sessions import Session
 from tests.analysis.tape import A, B, Tape
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from rig.analysis.keeper import placing, refusing
-from rig.analysis.keeper.chronicle import Chronicle, Entry
-from rig.analysis.keeper.moments import Span
-from rig.analysis.keeper.rules import Rules
-from rig.analysis.keeper.story import Story, tell
 from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
+from rig.targets.exo.keeper import placing, refusing
+from rig.targets.exo.keeper.chronicle import Chronicle, Entry
+from rig.targets.exo.keeper.moments import Span
+from rig.targets.exo.keeper.rules import Rules
+from rig.targets.exo.keeper.story import Story, tell
 from tests.analysis.tape import keeper
 
 INSTANCE: dict[str, Any] = {"model": "lab/tiny-a", "runners": {"id-1": "r-1"}, "port": 50000}

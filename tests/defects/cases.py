@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from rig.analysis.checks.promises import PROMISES
 from rig.config.defects import DefectName
+from rig.targets.exo.checks.promises import PROMISES
 
 Shape: TypeAlias = Literal["general", "scarce"]
 """`general`: two models, of which one on two nodes. `scarce`: one needs all nodes, which are away for long."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from rig.config.defects import DefectName
-from rig.embedded.logic.defects import Changes
 from rig.errors import RigError
+from rig.lab.exo.defects import Changes
 from tests.defects.cases import ALL, CASES, KEEPER, Case
 from tests.defects.play import Outcome, scenario, soak
 from tests.defects.real import real

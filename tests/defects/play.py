@@ -12,11 +12,11 @@ from typing import Final
 from rig.analysis.analyse import Analysis, analyse
 from rig.analysis.checks.check import CheckResult
 from rig.analysis.verdict import CHECKS, run_check
-from rig.embedded.logic.defects import Changes
-from rig.embedded.virtual.soak import simulated_soak
-from rig.embedded.virtual.verify import simulated_scenario
 from rig.journal.read import read_run
 from rig.journal.records import EventLogRead, EventSeen
+from rig.lab.exo.defects import Changes
+from rig.lab.simulated.soak import simulated_soak
+from rig.lab.simulated.verify import simulated_scenario
 from rig.verify.read import load_scenario
 from tests.defects.cases import Case
 from tests.defects.draw import drawn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rig.embedded.logic.defects import DEFECTS
+from rig.lab.exo.defects import DEFECTS
 from tests.defects.jobs import Row
 
 BEGIN = "<!-- matrix: written by `make defects WRITE=1` -->"

@@ -77,7 +77,7 @@ def test_a_real_rig_ends_with_its_cluster(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     with playing(scratch, "--real", "wedge") as process:
         until(lambda: list(scratch.glob("rig-defects-*/rig-defects-*/run/journal*")), "a soak that has its cluster")
-        nodes = [line for line in left(scratch) if "rig.embedded" in line]
+        nodes = [line for line in left(scratch) if "rig.lab.embedded" in line]
         assert len(nodes) >= 3, "a cluster of its own"
         process.send_signal(signal.SIGTERM)
         said, _ = process.communicate(timeout=2 * PATIENCE_S)

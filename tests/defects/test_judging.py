@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rig.config.defects import DEFECTS as NAMES
-from rig.embedded.logic.behaviour import exo_0_3_70, sound, timers_for
-from rig.embedded.logic.defects import DEFECTS, changes_of
+from rig.lab.exo.behaviour import exo_0_3_70, sound, timers_for
+from rig.lab.exo.defects import DEFECTS, changes_of
 from rig.verify.read import stock_scenarios
 from tests.defects.__main__ import jobs_of, main
 from tests.defects.cases import CASES, KEEPER

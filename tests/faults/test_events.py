@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rig.observe.event_file import Piece, parse_piece
+from rig.targets.exo.event_file import Piece, parse_piece
 from tests.faults.node import Node, until
 
 BYTES = bytes(range(256)) * 20

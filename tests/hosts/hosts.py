@@ -21,9 +21,9 @@ from pathlib import Path
 import pytest
 
 from rig.config.inventory import Embedded, Inventory
-from rig.embedded.cluster import Cluster, start_cluster
-from rig.embedded.hosts.pids import NodePids
-from rig.embedded.prepare import ClusterLayout, read_layout
+from rig.lab.embedded.cluster import Cluster, start_cluster
+from rig.lab.embedded.prepare import ClusterLayout, read_layout
+from rig.lab.hosts.pids import NodePids
 from tests.hosts.echo import CLIENT, SERVER, Echo
 
 API_PORT, EXO_PORT, ECHO_PORT = 52415, 52414, 7777

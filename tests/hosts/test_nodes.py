@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rig.embedded.hosts.addresses import controller_link
-from rig.embedded.hosts.nft_rules import dropped, parse
-from rig.embedded.reap import marked
-from rig.embedded.sampler import ProcessSeen, read_samples
+from rig.lab.embedded.reap import marked
+from rig.lab.embedded.sampler import ProcessSeen, read_samples
+from rig.lab.hosts.addresses import controller_link
+from rig.lab.hosts.nft_rules import dropped, parse
 from tests.hosts.hosts import API_PORT, Hosts, run, until
 
 
@@ -53,7 +53,7 @@ def test_a_link_that_comes_back_has_its_addresses(hosts: Hosts) -> None:
 
 def test_the_sampler_names_processes_as_the_node_does(hosts: Hosts) -> None:
     main = int((hosts.node_folder("node-1") / "exo" / "exo.pid").read_text())
-    assert hosts.ssh("node-1", f"ps -o command= -p {main}").out.find("rig.embedded.exo") > 0
+    assert hosts.ssh("node-1", f"ps -o command= -p {main}").out.find("rig.lab.embedded.process") > 0
     samples = list(read_samples(hosts.layout.folder))
     assert any(
         isinstance(sample, ProcessSeen) and (sample.node, sample.pid, sample.role) == ("node-1", main, "main")
@@ -109,7 +109,7 @@ def kill_all_that_enter(hosts: Hosts) -> None:
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             words = " ".join(process.cmdline())
-            if "rig.embedded.hosts.enter" in words and hosts.layout.folder in words:
+            if "rig.lab.hosts.enter" in words and hosts.layout.folder in words:
                 process.kill()
 
 

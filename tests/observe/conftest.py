@@ -10,7 +10,7 @@ import pytest
 from rig.clock import RunClock
 from rig.journal.records import AnyRecord
 from rig.journal.write import Journal
-from rig.observe.exo import Exo
+from rig.targets.exo.api import Exo
 from tests.observe.api import Api
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rig.observe.event_file import Piece, Records, parse_piece
 from rig.observe.log_reading import digest
+from rig.targets.exo.event_file import Piece, Records, parse_piece
 
 EVENTS: list[Any] = [
     {"InstanceDeleted": {"event_id": "e", "instance_id": "é"}},

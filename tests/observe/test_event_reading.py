@@ -12,10 +12,10 @@ import pytest
 from rig.journal.records import EventLogRead, EventSeen, Finding
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import Nodes, open_nodes
-from rig.observe.event_file import PIECE_BYTES, Piece
 from rig.observe.events import EventLogs, OpenFile
-from rig.observe.exo import Exo
 from rig.observe.log_reading import KnownLog, LogReading
+from rig.targets.exo.api import Exo
+from rig.targets.exo.event_file import PIECE_BYTES, Piece
 from tests.nodes.servers import SshServer
 from tests.observe.api import Api
 from tests.observe.conftest import Written

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from rig.journal.records import EventSeen, Finding, InstanceServed
-from rig.observe import exo_events
 from rig.observe.events import SERVED_AT_ONCE, EventLogs
-from rig.observe.exo import Exo
 from rig.observe.log_reading import KnownLog, LogReading, digest
-from rig.observe.target import NotUnderstood, Reported, ServedBy, TargetEvent
+from rig.targets.exo import events
+from rig.targets.exo.api import Exo
+from rig.targets.target import NotUnderstood, Reported, ServedBy, TargetEvent
 from tests.observe.api import DATA, Api
 from tests.observe.conftest import Written
 
@@ -43,8 +43,8 @@ def logs(exo: Exo, written: Written) -> EventLogs:
 
 def test_captured_events_are_told_in_canonical_form() -> None:
     entries = [json.dumps(event).encode() for event in json.loads((DATA / "events.json").read_bytes())]
-    events = [event for entry in entries if isinstance(event := exo_events.parse(entry), TargetEvent)]
-    assert {event.name for event in events} == {
+    told = [event for entry in entries if isinstance(event := events.parse(entry), TargetEvent)]
+    assert {event.name for event in told} == {
         "DeploymentPlaced",
         "DeploymentPlacementFailed",
         "DeploymentDeleted",
@@ -52,27 +52,27 @@ def test_captured_events_are_told_in_canonical_form() -> None:
         "InstanceCreated",
         "RunnerStatusUpdated",
     }
-    instance = next(event for event in events if event.name == "InstanceCreated")
+    instance = next(event for event in told if event.name == "InstanceCreated")
     assert instance.data["instance"] == "b75a9f83-b8e7-4480-926a-ca9ec6c62641"
     assert (instance.data["model"], instance.data["port"], len(instance.data["runners"])) == ("lab/tiny-b", 52777, 2)
-    failed = next(event for event in events if event.name == "DeploymentPlacementFailed")
+    failed = next(event for event in told if event.name == "DeploymentPlacementFailed")
     assert failed.data == {
         "deployment": "36ee05b9-49bb-4302-9659-453b7eb24efe",
         "error": "No cycles found with sufficient memory",
     }
-    created = next(event for event in events if event.name == "DeploymentCreated")
+    created = next(event for event in told if event.name == "DeploymentCreated")
     assert (created.data["model"], created.data["min_nodes"]) == ("lab/tiny-b", 2)
 
 
 def test_a_request_tells_its_instance_and_other_tasks_nothing() -> None:
-    assert exo_events.parse(json.dumps(_request(1)).encode()) == ServedBy("c1", "i1")
+    assert events.parse(json.dumps(_request(1)).encode()) == ServedBy("c1", "i1")
     warmup = {"TaskCreated": {"task": {"StartWarmup": {"instance_id": "i1", "command_id": "c"}}}}
-    assert exo_events.parse(json.dumps(warmup).encode()) is None
+    assert events.parse(json.dumps(warmup).encode()) is None
 
 
 @pytest.mark.parametrize("entry", [b"{}", b"7", b"[]", b"null", b'{"Somethi', b'{"InstanceLinkCreated": {"link": {}}}'])
 def test_foreign_entries_tell_nothing(entry: bytes) -> None:
-    event = exo_events.parse(entry)
+    event = events.parse(entry)
     assert event is None or event == TargetEvent("InstanceLinkCreated", {})
 
 
@@ -91,7 +91,7 @@ def test_foreign_entries_tell_nothing(entry: bytes) -> None:
     ],
 )
 def test_entries_that_matter_and_say_it_otherwise_are_not_understood(entry: bytes) -> None:
-    assert isinstance(exo_events.parse(entry), NotUnderstood)
+    assert isinstance(events.parse(entry), NotUnderstood)
 
 
 async def test_what_is_not_understood_is_counted_and_found(api: Api, logs: EventLogs, written: Written) -> None:

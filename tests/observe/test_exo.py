@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 
 from rig.errors import TargetError, TargetUnreachable
-from rig.observe.exo import Exo
-from rig.observe.target import Answered, Poll, Target
+from rig.targets.exo.api import Exo
+from rig.targets.target import Answered, Poll, Target
 from tests.observe.api import DATA, STATE, Answer, Api
 
 INSTANCES = Poll("/state/instances", ("instances",))

@@ -10,8 +10,8 @@ import pytest
 from rig.config.inventory import ExoProcess, Node
 from rig.journal.records import Finding, LogLine, MasterSeen
 from rig.nodes.ssh import NodeConnection
-from rig.observe.exo import Exo
 from rig.observe.logs import LineBudget, LogFollower, follow_command
+from rig.targets.exo.api import Exo
 from tests.nodes.servers import SshServer
 from tests.observe.conftest import Written
 

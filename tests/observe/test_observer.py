@@ -8,10 +8,10 @@ import pytest
 from rig.clock import RunClock
 from rig.errors import JournalError
 from rig.journal.records import EventSeen, InstanceServed, MasterSeen, Own
-from rig.observe.exo import Exo
 from rig.observe.observer import Observer
 from rig.observe.together import run_until
 from rig.observe.watch import WatchTiming
+from rig.targets.exo.api import Exo
 from tests.observe.api import DATA, Api
 from tests.observe.conftest import Written
 

@@ -17,8 +17,8 @@ import pytest
 from aiohttp import web
 
 from rig.journal.records import Facet, Finding, Looked, Reachability, ViewChanged
-from rig.observe.exo import Exo
 from rig.observe.watch import Attention, NodeWatch, WatchTiming, facets_of, watch
+from rig.targets.exo.api import Exo
 from tests.observe.api import Answer, Api
 from tests.observe.conftest import Written
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 
 import psutil
 
-from rig.embedded.sampler import read_samples
+from rig.lab.embedded.sampler import read_samples
 from tests.soak.lane import Lane, Soak, on_lane, rig, start_soak, until
 from tests.soak.terminal import WITH_TERMINAL, Reader
 from tests.soak.witness import Spell, resolution_s, spells

@@ -15,11 +15,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rig.embedded.prepare import ClusterLayout, read_layout
-from rig.embedded.reap import marked
 from rig.errors import JournalError
 from rig.journal.read import read_run
 from rig.journal.records import AnyRecord, FaultChanged, FaultState, Phase, PhaseStarted
+from rig.lab.embedded.prepare import ClusterLayout, read_layout
+from rig.lab.embedded.reap import marked
 
 RIG = (sys.executable, "-m", "rig")
 PACE = 40.0
@@ -136,7 +136,7 @@ def _of_target(process: psutil.Process) -> bool:
         text = " ".join(process.cmdline())
     except psutil.Error:
         return True  # gone meanwhile
-    return not text or "rig.embedded.exo" in text or "multiprocessing" in text
+    return not text or "rig.lab.embedded.process" in text or "multiprocessing" in text
 
 
 def start_lane(folder: Path, *, inert: str | None = None, nodes: int = 2) -> Lane:

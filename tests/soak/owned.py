@@ -11,9 +11,9 @@ from typing import Literal
 
 import psutil
 
-from rig.embedded.prepare import ClusterLayout, read_layout
-from rig.embedded.reap import marked
-from rig.embedded.sampler import AnySample, read_samples
+from rig.lab.embedded.prepare import ClusterLayout, read_layout
+from rig.lab.embedded.reap import marked
+from rig.lab.embedded.sampler import AnySample, read_samples
 from tests.soak.endings import BRIEF_S, LONG_S, Ending
 from tests.soak.lane import Lane, Soak, start_soak, until, write_plan, write_spec, write_workload
 from tests.soak.witness import resolution_s, spells

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rig.embedded.sampler import read_samples
+from rig.lab.embedded.sampler import read_samples
 from tests.soak.endings import Ending, label
 from tests.soak.lane import Lane, end_lane, start_lane, start_soak, write_workload
 from tests.soak.witness import resolution_s, spells

@@ -24,7 +24,7 @@ MID_FAULT: list[tuple[Act, str, int]] = [
 def start_of_exo_s() -> float:
     """How long a process such as exo's takes to come up here and now: the target's time, not the rig's."""
     begun = time.monotonic()
-    subprocess.run([sys.executable, "-c", "import rig.embedded.exo.host"], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", "import rig.lab.embedded.process.host"], check=True, timeout=60)
     return time.monotonic() - begun
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from rig.config.inventory import Embedded
 from rig.config.workload import Lengths, Model, Workload
-from rig.embedded.virtual.soak import simulated_soak
 from rig.faults.plan.plan import KindPlan, Plan
 from rig.journal.read import read_run
 from rig.journal.records import Finding, Unwedged
+from rig.lab.simulated.soak import simulated_soak
 from rig.observe.masters import masters_at
 from rig.soak import unwedging
 

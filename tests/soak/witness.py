@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rig.embedded.sampler import AnySample, Beat, NetworkSeen, ProcessSeen
+from rig.lab.embedded.sampler import AnySample, Beat, NetworkSeen, ProcessSeen
 
 
 @dataclass(frozen=True)

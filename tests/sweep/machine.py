@@ -25,8 +25,8 @@ from pathlib import Path
 import psutil
 
 from rig.config.inventory import ExoProcess
-from rig.embedded.hosts.tc import kernel_delays
-from rig.embedded.machine.shims import SHIM
+from rig.lab.embedded.machine.shims import SHIM
+from rig.lab.hosts.tc import kernel_delays
 from tests.nodes.fakeexo import FakeExo
 from tests.nodes.servers import SshServer
 

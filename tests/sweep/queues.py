@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from rig.embedded.hosts.tc import Tc
-from rig.embedded.machine.answering import Answering
+from rig.lab.embedded.machine.answering import Answering
+from rig.lab.hosts.tc import Tc
 
 
 async def main(control: str) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rig.analysis.checks import calls, promises
+from rig.analysis.checks import calls
 from rig.errors import ConfigError
+from rig.targets.exo.checks import promises
 from rig.verify.read import load_scenario, stock_scenarios
 
 WHOLE = """name: mine

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
-from rig.analysis.keeper.rules import BUSY_S, PROMPT_S
 from rig.journal.records import ApiCall
+from rig.targets.exo.keeper.rules import BUSY_S, PROMPT_S
 
 
 def duplicates_refused(analysis: Analysis) -> Answer:

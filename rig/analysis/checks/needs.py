@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from rig.analysis.blind import EVENTS
-from rig.analysis.checks.promises import PROMISES
+from rig.targets.exo.checks.promises import PROMISES
 
 _NOTHING: Final = frozenset[str]()
 _KEEPER: Final = frozenset({"nodes", "links", "instances", "runners", "deployments", EVENTS})

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from rig.analysis.keeper.reigns import Reigns
 from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.lasting import Lasting
 from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, Reachability, ViewChanged
+from rig.targets.exo.keeper.reigns import Reigns
 
 _WATCHED: Final = frozenset({"nodes", "instances", "deployments", "node_id"})
 _COMPARED: Final = ("nodes", "instances", "deployments")

@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 import pytest
 
-from rig.analysis.checks import promises
 from rig.analysis.checks.check import Status
 from rig.analysis.verdict import run_check
 from rig.journal.records import ApiCall, MasterSeen, ViewChanged
+from rig.targets.exo.checks import promises
 from tests.analysis.checks.sessions import Session
 from tests.analysis.tape import A, B, Tape
 

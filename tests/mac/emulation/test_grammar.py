@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rig.embedded.mac.pf.evaluation import evaluation
-from rig.embedded.mac.pf.grammar import parse
-from rig.embedded.mac.pf.statements import AnchorCall, FilterRule, Ruleset
-from rig.embedded.mac.pf.translate import matches
-from rig.embedded.mac.pf.words import PfSyntaxError
+from rig.lab.mac.pf.evaluation import evaluation
+from rig.lab.mac.pf.grammar import parse
+from rig.lab.mac.pf.statements import AnchorCall, FilterRule, Ruleset
+from rig.lab.mac.pf.translate import matches
+from rig.lab.mac.pf.words import PfSyntaxError
 
 
 def rule(text: str) -> FilterRule:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import psutil
 import pytest
 
-from rig.embedded.mac.ps import ps
+from rig.lab.mac.ps import ps
 
 
 def test_fields_of_one() -> None:

@@ -1,5 +1,0 @@
-"""The logic of an exo cluster without sockets, processes or clocks.
-
-`node.NodeLogic` is one node: it is told the time and what happened, and answers with effects. `simulation` runs
-several of them under virtual time in one process; `rig.embedded.exo` runs one in a real process.
-"""

@@ -1,0 +1,1 @@
+"""The exo-like processes of a node: main (HTTP API over `rig.lab.exo`), its runners and its resource tracker."""

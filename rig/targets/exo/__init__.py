@@ -1,0 +1,1 @@
+"""exo: its API, its event log, the promises of its deployments keeper."""
