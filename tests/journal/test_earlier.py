@@ -92,7 +92,7 @@ def test_what_a_fault_was_to_do_and_why_it_did_not(tmp_path: Path, info: RunInfo
         "reason": "the run was stopped before the strike",
     }
     skipped = stopped | {"reason": "no runner of it"}
-    found = [record for record in read(tmp_path, info, *(FAULT | more for more in (double, one_way, stopped, skipped)))]
+    found = read(tmp_path, info, *(FAULT | more for more in (double, one_way, stopped, skipped)))
     faults = [record for record in found if isinstance(record, FaultChanged)]
     assert [fault.halves for fault in faults] == [{"node-2": "cpu-hog", "node-1": "freeze"}, {}, {}, {}]
     assert [fault.direction for fault in faults] == ["both", "out", "both", "both"]
