@@ -16,8 +16,9 @@ from typing import Any, Final, Literal
 from rig.config.workload import Workload
 
 MAX_TOKENS: Final = 24
-LEAST_ASKED: Final = 4
-"""Each is asked so often of each model in either form, and at least once through each entry node, before the load."""
+LEAST_ASKED: Final = 3
+"""Each is asked so often of each model in either form, and at least once through each entry node, before anything else
+is: one after the other, so that some are known where there is not the time for all."""
 MOST_TEXTS: Final = 64
 """Different answers to one canary whose text is journalled; of further ones only the hash."""
 MOST_CHARACTERS: Final = 8192
@@ -84,15 +85,19 @@ class CanaryTurns:
         models = list(dict.fromkeys(model.model for model in workload.models))
         self._combinations = [(canary, model, form) for canary in canaries for model in models for form in forms]
         self._share = workload.canaries
-        self._at_first = max(LEAST_ASKED, entries) * len(self._combinations) if self._share else 0
+        self._at_first = max(LEAST_ASKED, entries)
+        self._learning = self._at_first * len(self._combinations) if self._share else 0
         self._asked = 0
 
     def due(self, rng: Random) -> bool:
         """Whether the next request is a canary."""
-        return self._asked < self._at_first or rng.random() < self._share
+        return self._asked < self._learning or rng.random() < self._share
 
     def next(self) -> Asked:
-        turn, place = divmod(self._asked, len(self._combinations))
+        if self._asked < self._learning:
+            place, turn = divmod(self._asked, self._at_first)
+        else:
+            turn, place = divmod(self._asked, len(self._combinations))
         self._asked += 1
         canary, model, streamed = self._combinations[place]
         return Asked(canary, model, streamed, turn + place)

@@ -184,7 +184,7 @@ class AnswerWatch:
             ended_t=record.t,
             instance=instance,
             nodes=nodes,
-            difference=self._differs(asked, record, variants.by_digest[expected].pieces),
+            difference=self._differs(asked, record),
             strike=self._strike,
         )
         if self._wavers(altered):
@@ -201,7 +201,7 @@ class AnswerWatch:
         begun_in_calm = altered.strike is not None and altered.started_t > altered.strike.at_t
         return begun_in_calm and (altered.asked, altered.entry, altered.instance) in self._since.same
 
-    def _differs(self, asked: Asked, record: CanaryAnswered, expected: list[str]) -> Difference:
+    def _differs(self, asked: Asked, record: CanaryAnswered) -> Difference:
         key = asked, record.digest
         found = self._differences.get(key)
         if found is not None:
@@ -213,12 +213,19 @@ class AnswerWatch:
         }
         got = record.pieces or self._learnt(asked, record.digest)
         if got:
-            found = difference(expected, got, others)
+            found = difference(self._tokens(asked), got, others)
         else:
             found = Difference("other", 1, 0, "an answer whose text is not in the journal")
         if len(self._differences) < _MOST_KEPT:
             self._differences[key] = found
         return found
+
+    def _tokens(self, asked: Asked) -> list[str]:
+        """The expected answer, in tokens where it was streamed or the same was streamed as well."""
+        streamed = asked._replace(streamed=True)
+        as_streamed = streamed in self.variants and self._expected(streamed) == self._expected(asked)
+        variants = self.variants[streamed if as_streamed else asked]
+        return [] if variants.digest is None else variants.by_digest[variants.digest].pieces
 
     def _learnt(self, asked: Asked, digest: str) -> list[str]:
         """The text of an answer that was given before the first strike: it is in no later record."""
