@@ -12,14 +12,14 @@ from typing import Any, Final, TypeAlias, TypeVar, get_args
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import CheckResult, Status
-from rig.analysis.counts import PERCENTILES, Counts, Latencies, Objectives, Quantiles
-from rig.analysis.decision import Class, Group, Recovery
-from rig.analysis.during import Times as Windows
-from rig.analysis.faults import Fault
-from rig.analysis.figures import Distribution, Figure
 from rig.analysis.kinds import KindRow, Times, UnwedgingRow
-from rig.analysis.looking import NodeLooked
-from rig.analysis.requests import FaultCounts, Goodput, Lost, Tally
+from rig.analysis.recovery.decision import Class, Group, Recovery
+from rig.analysis.recovery.faults import Fault
+from rig.analysis.recovery.figures import Distribution, Figure
+from rig.analysis.requests.counts import PERCENTILES, Counts, Latencies, Objectives, Quantiles
+from rig.analysis.requests.during import Times as Windows
+from rig.analysis.requests.tally import FaultCounts, Goodput, Lost, Tally
+from rig.analysis.symptoms.looking import NodeLooked
 from rig.analysis.verdict import EXIT_CODES, Verdict
 from rig.journal.read import BrokenLine, ReadNotes
 from rig.journal.records import ActivityDied, FaultState, Finding, HeldBack, Record, Redeployed, Unwedged

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rig.analysis.analyse import Analysis
-from rig.analysis.figures import Distribution, Figure
+from rig.analysis.recovery.figures import Distribution, Figure
 from rig.journal.run import RunInfo
 from rig.written import NOTHING, duration
 
