@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime, timedelta
 from typing import Final
 
 NOTHING: Final = "–"  # noqa: RUF001 (an en dash stands for no value)
@@ -43,3 +44,8 @@ def size(value_bytes: float | None) -> str:
         return NOTHING
     gib = value_bytes / 2**30
     return f"{gib:.1f} GiB" if gib >= 1 else f"{value_bytes / 2**20:.0f} MiB"
+
+
+def clock(start_iso: str, at_t: float) -> str:
+    """The wall clock at a moment of a run that started then, in the zone of its start: `14:35:10`."""
+    return (datetime.fromisoformat(start_iso) + timedelta(seconds=at_t)).strftime("%H:%M:%S")

@@ -24,7 +24,7 @@ def as_it_is(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Form:
-    """`plain` makes the JSON value, `write` the text of a table's cell. `column` is None where no column can hold it."""
+    """`plain` makes the JSON value, `write` the text of a cell. `column` is None where no column can hold it."""
 
     schema: Mapping[str, Any]
     write: Callable[[Any], str] = str

@@ -60,7 +60,7 @@ def _kind(form: Form) -> str:
     return _named(dict(form.schema), titles)
 
 
-def _named(schema: Json, titles: dict[str, str]) -> str:
+def _named(schema: Json, titles: dict[str, str]) -> str:  # noqa: PLR0911 (one case a form)
     match schema:
         case {"$ref": link}:
             title = titles[str(link).rsplit("/", 1)[-1]]

@@ -43,6 +43,16 @@ window.rigReport = {
   },
   drawn, view, zoom, reset: resetZoom,
 };
-const asked = /^#t=([\d.]+),([\d.]+)$/.exec(location.hash);
-if (asked) zoom(Number(asked[1]), Number(asked[2]));
+// Links to times zoom; links into a folded part open it.
+function follow() {
+  const asked = /^#t=([\d.]+),([\d.]+)$/.exec(location.hash);
+  if (asked) { zoom(Number(asked[1]), Number(asked[2])); return true; }
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  const inside = target && (target.closest("details") || target.querySelector(":scope > details"));
+  if (inside) { inside.open = true; target.scrollIntoView(); }
+  return false;
+}
+const reveal = () => { if (follow()) document.getElementById("plots").scrollIntoView(); };
+window.addEventListener("hashchange", reveal);
 redraw();
+reveal();
