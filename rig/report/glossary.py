@@ -5,12 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from rig.analysis.verdict import CHECKS
 from rig.faults.plan.registry import KINDS
-from rig.report.figures import CLASSES, REPORT, REQUEST
-from rig.report.form import reached
+from rig.report.figures import (
+    CHECK,
+    CLASSES,
+    COUNTS,
+    DURING,
+    GOODPUT,
+    KIND,
+    LATENCY,
+    LOST,
+    RECOVERY,
+    REPORT,
+    REQUEST,
+    RUN,
+    TIMES,
+)
+from rig.report.form import Key, Shape, reached
 
 What: TypeAlias = Literal["word", "class of recovery", "fault kind", "check", "figure"]
 
@@ -76,27 +90,30 @@ def entries() -> tuple[Entry, ...]:
     found += [Entry(kind.name, "fault kind", kind.summary, "docs/faults.md") for kind in KINDS.values()]
     found += [Entry(check.name, "check", check.promise, "docs/checks.md") for check in CHECKS]
     found += [
-        Entry(key.name, "figure", key.meaning + (f" [{key.form.unit}]" if key.form.unit else ""), shape.title)
-        for shape in [*reached(REPORT), REQUEST]
+        Entry(heading, "figure", key.meaning + (f" [{key.form.unit}]" if key.form.unit else ""), _place(shape, key))
+        for shape in (*_SHOWN, *reached(REPORT), REQUEST)
         if shape is not CLASSES
         for key in shape
-    ]
-    found += [
-        Entry(key.heading, "figure", key.meaning, f"{shape.title}: {key.name}")
-        for shape in reached(REPORT)
-        for key in shape
-        if key.label and key.label.lower() != key.name
+        for heading in (key.heading, key.name)
     ]
     return tuple(dict.fromkeys(found))
 
 
+_SHOWN: Final[tuple[Shape[Any], ...]] = (RUN, COUNTS, RECOVERY, KIND, TIMES, LATENCY, DURING, GOODPUT, LOST, CHECK)
+"""Objects whose keys are headings of tables."""
+
+
+def _place(shape: Shape[Any], key: Key[Any]) -> str:
+    return f"{shape.title}: `{key.name}`"
+
+
 def shown() -> dict[str, Entry]:
-    """The words of a report's own glossary, in its order: no key of the JSON that no table shows."""
-    named = [entry for entry in entries() if entry.what != "figure"]
-    named += [entry for entry in entries() if entry.what == "figure" and ":" in entry.place]
-    found: dict[str, Entry] = {}
-    for entry in named:
-        found.setdefault(entry.word.lower(), entry)
+    """The glossary of a report, in its order: without the keys of the JSON that no table shows."""
+    found = {entry.word.lower(): entry for entry in entries() if entry.what != "figure"}
+    headings = {key.heading for shape in _SHOWN for key in shape}
+    for entry in entries():
+        if entry.word in headings:
+            found.setdefault(entry.word.lower(), entry)
     return dict(sorted(found.items()))
 
 
@@ -107,7 +124,7 @@ def explain(word: str) -> list[Entry]:
 
 def near(word: str) -> list[str]:
     """Words that may have been meant, the nearest first."""
-    known = {_key(entry.word): entry.word for entry in entries()}
+    known = {_key(entry.word): entry.word for entry in reversed(entries())}
     close = get_close_matches(_key(word), known, n=3, cutoff=0.6)
     within = [key for key in known if _key(word) in key and len(word) > 2]
     return [known[key] for key in dict.fromkeys([*close, *within[:3]])]

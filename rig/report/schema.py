@@ -1,4 +1,4 @@
-"""The JSON Schema of `summary.json` and what its keys mean, as pages: `python -m rig.report.schema` renews `docs/`."""
+"""The generated pages of `docs/`: schema, keys and glossary. `python -m rig.report.schema` renews them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from rig.report import glossary
 from rig.report.figures import REPORT, REQUEST, SCHEMA
 from rig.report.form import Form, Json, Shape, reached
 
 SCHEMA_FILE: Final = Path("docs/report.schema.json")
 WORDS_FILE: Final = Path("docs/schema.md")
+GLOSSARY_FILE: Final = Path("docs/glossary.md")
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _HEAD: Final = f"""# summary.json: the report for programs
 
@@ -84,6 +86,7 @@ def _named(schema: Json, titles: dict[str, str]) -> str:  # noqa: PLR0911 (one c
 def main(folder: Path) -> int:
     (folder / SCHEMA_FILE).write_text(json.dumps(schema(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / WORDS_FILE).write_text(words(), encoding="utf-8")
+    (folder / GLOSSARY_FILE).write_text(glossary.page(), encoding="utf-8")
     return 0
 
 

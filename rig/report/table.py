@@ -14,10 +14,12 @@ _NUMBER: Final = re.compile(r"(?:[<>×] ?)?-?\d[\d.]*(?:[ %/(].*)?|[∞–].*") 
 
 @dataclass(frozen=True)
 class Column:
-    """`meaning` is the tooltip of the heading. `moment`: the cells are times on the run's clock."""
+    """`meaning` is the tooltip of the heading, `word` its entry in the glossary: the heading where there is none.
+    `moment`: the cells are times on the run's clock."""
 
     heading: str
     meaning: str = ""
+    word: str = ""
     moment: bool = False
 
 
@@ -35,7 +37,7 @@ class Table:
 
 
 def column(key: Key[Any], heading: str = "") -> Column:
-    return Column(heading or key.heading, key.meaning, moment=key.form.unit == MOMENT.unit)
+    return Column(heading or key.heading, key.meaning, key.heading, moment=key.form.unit == MOMENT.unit)
 
 
 def plain(*headings: str) -> tuple[Column, ...]:

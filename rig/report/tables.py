@@ -100,10 +100,10 @@ def recovery(analysis: Analysis) -> Table:
     from_strike = TIMES["serve_from_strike"]
     columns = (
         column(KIND["kind"]),
-        *(Column(f"{group}: {key.heading}", key.meaning) for group, key in groups),
+        *(column(key, f"{group}: {key.heading}") for group, key in groups),
         column(from_strike),
         column(KIND["outage"]),
-        Column("silence, worst", KIND["silence"].meaning),
+        column(KIND["silence"], "silence, worst"),
         column(KIND["resolution_worst_s"]),
     )
     rows = tuple(
@@ -118,7 +118,8 @@ def recovery(analysis: Analysis) -> Table:
         for row in analysis.kinds
     )
     note = (
-        "Median / p90 / worst, from the heal unless the heading says otherwise. Unrecovered faults count as infinite; "
+        "Median / p90 / worst (one value where they agree), from the heal unless the heading says otherwise. "
+        "Unrecovered faults count as infinite; "
         '">" marks a lower bound.'
     )
     return Table("Recovery", columns, rows, note)
@@ -185,7 +186,9 @@ def _share_met(values: Latencies) -> str:
 
 
 _TIME_COLUMNS: Final = tuple(
-    Column(f"{LATENCY[name].heading} {share.heading}", f"{LATENCY[name].meaning}; {share.meaning}")
+    Column(
+        f"{LATENCY[name].heading} {share.heading}", f"{LATENCY[name].meaning}; {share.meaning}", LATENCY[name].heading
+    )
     for name in _TIMES
     for share in PERCENTILE
 )

@@ -11,8 +11,8 @@ from rig.analysis.checks.check import Status
 from rig.analysis.kinds import times
 from rig.analysis.recovery.decision import Recovery
 from rig.analysis.verdict import Verdict
-from rig.report.figures import COUNTS, RUN
-from rig.report.table import Column, Table, cells, column
+from rig.report.figures import COUNTS, KIND, RUN
+from rig.report.table import Table, cells, column
 from rig.report.tables import struck
 from rig.report.words import figure
 from rig.written import duration
@@ -78,8 +78,8 @@ def summary(analysis: Analysis) -> Table:
     headline = COUNTS["lost_not_own_node"]
     columns = (
         *map(column, (RUN["name"], RUN["duration_s"], COUNTS["started"])),
-        Column("faults", "faults with evidence that they took effect"),
-        Column(HEADLINE, headline.meaning),
+        column(KIND["effective"], "faults"),
+        column(headline, HEADLINE),
     )
     total = analysis.requests.total
     row = (

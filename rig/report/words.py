@@ -15,12 +15,9 @@ def figure(value: Figure | None) -> str:
 
 
 def spread(values: Distribution) -> str:
-    """`median / p90 / worst`, and the value alone where there is only one."""
-    if not values.count:
-        return NOTHING
-    if values.count == 1:
-        return figure(values.worst)
-    return " / ".join(figure(value) for value in (values.median, values.p90, values.worst))
+    """`median / p90 / worst`, and one value where they are alike."""
+    texts = [figure(value) for value in (values.median, values.p90, values.worst)]
+    return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
 
 
 def stamp(analysis: Analysis) -> str | None:

@@ -16,16 +16,16 @@ def escape(text: str) -> str:
     return html.escape(visible(text))
 
 
-def term(heading: str, meaning: str) -> str:
-    """A word with its meaning for who points at it, and a link to the glossary."""
+def term(text: str, meaning: str, word: str = "") -> str:
+    """A word with its meaning as tooltip, and a link to its entry in the glossary."""
     if not meaning:
-        return escape(heading)
-    return f'<a class="term" href="#{anchor(heading)}" title="{escape(meaning)}">{escape(heading)}</a>'
+        return escape(text)
+    return f'<a class="term" href="#{anchor(word or text)}" title="{escape(meaning)}">{escape(text)}</a>'
 
 
 def anchor(word: str) -> str:
     """The place of a word in the glossary."""
-    return "word-" + re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-")
+    return "word-" + re.sub(r"[^a-z0-9-]+", "_", word.lower())
 
 
 def table(content: Table, words: Mapping[str, str], moments: Moments | None = None, *, heading: bool = True) -> str:
@@ -36,7 +36,7 @@ def table(content: Table, words: Mapping[str, str], moments: Moments | None = No
     """
     kinds = ["n" if content.numeric(index) else "text" for index in range(len(content.columns))]
     head = "".join(
-        f'<th scope="col" class="{kind}">{term(column.heading, column.meaning)}</th>'
+        f'<th scope="col" class="{kind}">{term(column.heading, column.meaning, column.word)}</th>'
         for column, kind in zip(content.columns, kinds, strict=True)
     )
     rows = "".join(f"<tr>{''.join(_cells(row, content.columns, kinds, words, moments))}</tr>" for row in content.rows)

@@ -33,13 +33,13 @@ def report_html(analysis: Analysis, verdict: Verdict, series: Series) -> str:
     moments, words = _moments(analysis), glossary.shown()
     meanings = {entry.word: entry.meaning for entry in words.values() if entry.what in ("check", "fault kind")}
     some = tables.all_tables(analysis, verdict, lost_rows=MAX_LOST_SHOWN)
-    parts = [(anchor(table.title), table.title, markup.table(table, meanings, moments)) for table in some]
+    parts = [(_place(table.title), table.title, markup.table(table, meanings, moments)) for table in some]
     if unexercised := tables.checks(verdict, exercised=False):
         title = f"{unexercised.title} ({len(unexercised.rows)})"
         parts.append(("unexercised", title, markup.folded(title, markup.table(unexercised, meanings, heading=False))))
     for title, lines in (("Evidence", tables.evidence(verdict)), ("Findings", tables.findings(analysis))):
         if lines:
-            parts.append((anchor(title), title, markup.lines(title, lines, moments)))
+            parts.append((_place(title), title, markup.lines(title, lines, moments)))
     body = (
         f'<header><h1>{escape(info.run)} <span class="mark {verdict.word}">{verdict.word}</span></h1>'
         f"{markup.banner(stamp(analysis), 'stamp')}{markup.banner(unfinished_line(analysis), 'unfinished')}"
@@ -64,6 +64,10 @@ def _why(analysis: Analysis, verdict: Verdict, meanings: Mapping[str, str], mome
         f'<section id="summary"><h2>Summary</h2>{f"""<ul class="why {verdict.word}">{failed}</ul>""" if failed else ""}'
         f"{markup.table(summary(analysis), {}, heading=False)}<ul>{lines}</ul></section>"
     )
+
+
+def _place(title: str) -> str:
+    return title.lower().replace(" ", "-")
 
 
 def _contents(parts: Sequence[tuple[str, str, str]]) -> str:
