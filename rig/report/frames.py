@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,12 +13,12 @@ import pandas as pd
 from rig.analysis.analyse import Analysis
 from rig.analysis.verdict import Verdict, verdict_of
 from rig.journal.read import Run, read_run
-from rig.journal.records import ViewChanged
+from rig.journal.records import AnyRecord, ViewChanged
 from rig.journal.run import RunInfo
 from rig.report.figures import CHECK, FAULT, RECOVERY, REQUEST, faults_of
 from rig.report.form import Column, Json, S, Shape
-from rig.report.joined import Joined
-from rig.report.series import gather_run
+from rig.report.joined import Joined, Sink
+from rig.report.series import Series, gather, gather_run
 
 VIEWS: Final[dict[str, Column]] = {"t": "float64", "since_t": "float64", "node": "string", "facet": "string"}
 """`value` stands beside them, as the journal has it: numbers, texts, lists, mappings."""
@@ -63,12 +63,21 @@ class RunFrames:
 def open_run(path: str | Path) -> RunFrames:
     """The run in this folder, read and analysed. Raises JournalError when its files cannot be read."""
     run: Run = read_run(Path(path))
+    return _framed(run.folder, run.info, lambda sink: gather_run(run, sink))
+
+
+def open_records(info: RunInfo, records: Iterable[AnyRecord]) -> RunFrames:
+    """The same of records that are in no folder."""
+    return _framed(Path(info.run), info, lambda sink: gather(info, records, sink))
+
+
+def _framed(folder: Path, info: RunInfo, analysed: Callable[[Sink], tuple[Analysis, Series]]) -> RunFrames:
     requests = _Gathered()
-    analysis, _ = gather_run(run, requests.add)
+    analysis, _ = analysed(requests.add)
     verdict = verdict_of(analysis)
     return RunFrames(
-        folder=run.folder,
-        info=run.info,
+        folder=folder,
+        info=info,
         analysis=analysis,
         verdict=verdict,
         requests=requests.frame(),
