@@ -75,7 +75,10 @@ def trends(nights: Sequence[Night]) -> list[str]:
     lines: list[str] = []
     for series, some in by_series(nights).items():
         shown = some[-MAX_BARS:]
-        lines.append(f"{series}: {len(some)} runs" + (f", the last {len(shown)}" if len(shown) < len(some) else ""))
+        lines.append(
+            f"{series}: {len(some)} run{'s' if len(some) > 1 else ''}"
+            + (f", the last {len(shown)}" if len(shown) < len(some) else "")
+        )
         lines.append(f"  {'verdict':<24}{''.join(_verdict_mark(night) for night in shown)}")
         for figure in FIGURES:
             values = [figure.of(night) for night in shown]

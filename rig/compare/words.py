@@ -44,8 +44,8 @@ def markdown(comparison: Comparison) -> str:
 
 def _bold(line: str) -> str:
     """What got worse stands out."""
-    pair, word, rest = line.partition(" WORSE: ")
-    return f"{escape(pair)} **WORSE**: {escape(rest)}" if word else escape(line)
+    who, word, rest = line.partition("WORSE: ")
+    return f"{escape(who)}**WORSE**: {escape(rest)}" if word else escape(line)
 
 
 def title(comparison: Comparison) -> str:
@@ -78,14 +78,27 @@ def conclusions(comparison: Comparison) -> list[str]:
     """What a reader must know first, a line each."""
     lines: list[str] = []
     for against in comparison.against:
-        pair = f"{against.head.name} against {comparison.base.name}:"
-        lines += [f"{pair} NOT COMPARABLE ({line}), forced all the same" for line in against.objections]
-        worse = "; ".join(against.worse)
-        lines.append(f"{pair} WORSE: {worse}" if worse else f"{pair} nothing is worse beyond noise")
+        who = f"{against.head.name} " if len(comparison.against) > 1 else ""
+        lines += [f"{who}NOT COMPARABLE ({line}), forced all the same" for line in against.objections]
+        changes = {figure.name: _change(figure) for figure in against.figures}
+        worse = "; ".join(name + changes.get(name, "") for name in against.worse)
+        lines.append(f"{who}WORSE: {worse}" if worse else f"{who}worse: nothing beyond noise")
         if against.better:
-            lines.append(f"{pair} better: {'; '.join(against.better)}")
-        lines += [f"{pair} {line}" for line in against.remarks]
+            lines.append(f"{who}better: {'; '.join(name + changes[name] for name in against.better)}")
+        lines += [f"{who}{line}" for line in against.remarks]
     return lines
+
+
+def _change(figure: Figure) -> str:
+    """` 12.6 s → 19.0 s`."""
+    return f" {_middle(figure.base, figure.unit)} → {_middle(figure.head, figure.unit)}"
+
+
+def _middle(side: Side, unit: Unit) -> str:
+    if side.typical is None:
+        return NOTHING
+    value = side.typical.value
+    return duration(value) if unit == "s" else percent(value) if unit == "share" else f"{value:.2g}"
 
 
 def _all(comparison: Comparison) -> list[Samples]:
@@ -145,11 +158,7 @@ def _row(figure: Figure) -> tuple[str, ...]:
 
 def _typical(side: Side, unit: Unit) -> str:
     found = side.typical
-    if found is None:
-        return NOTHING
-    if unit == "s":
-        return _between(found, duration)
-    return percent(found.value) if unit == "share" else f"{found.value:.2g}"
+    return _middle(side, unit) if found is None or unit != "s" else _between(found, duration)
 
 
 def _between(interval: Interval, write: Any) -> str:

@@ -15,17 +15,20 @@ from rig.visible import visible
 
 
 def markdown(analysis: Analysis, verdict: Verdict) -> str:
-    """At most 20 lines, and the rest folded."""
+    """At most 20 lines, and the rest folded. As many checks are named as there is room for."""
     info = analysis.info
     warnings = [f"**{escape(line)}**" for line in (stamp(analysis), unfinished_line(analysis)) if line]
     warnings += [escape(line) for line in (pace_line(analysis),) if line]
     why = [f"- {code(reason.check)}: {escape(reason.found)}" for reason in reasons(analysis, verdict)]
-    visible_parts = [
+    shown = [
         f"## {escape(info.run)}: {verdict.word}",
         *([f"> {' '.join(warnings)}"] if warnings else []),
         table_markdown(summary(analysis), titled=False),
-        "\n".join(["- " + escape(line) for line in headlines(analysis)] + _bounded(why)),
+        "\n".join(f"- {escape(line)}" for line in headlines(analysis)),
     ]
+    room = MAX_SHOWN - len("\n\n".join(shown).splitlines()) - 2  # a blank line, and the one that opens the rest
+    if why:
+        shown[-1] += "\n" + "\n".join(_bounded(why, room))
     rest = [f"Seed {info.seed}, rig {info.rig_version}{_revision(info.rig_revision)}, {info.wall_start_iso}."]
     rest += [table_markdown(table) for table in tables.all_tables(analysis, verdict)]
     if unexercised := tables.checks(verdict, exercised=False):
@@ -35,12 +38,13 @@ def markdown(analysis: Analysis, verdict: Verdict) -> str:
         for title, lines in (("Evidence", tables.evidence(verdict)), ("Findings", tables.findings(analysis)))
         if lines
     ]
-    return "\n\n".join([*visible_parts, folded(counted(verdict), "\n\n".join(rest))]) + "\n"
+    return "\n\n".join([*shown, folded(counted(verdict), "\n\n".join(rest))]) + "\n"
 
 
-def _bounded(lines: list[str]) -> list[str]:
-    more = f"- and {len(lines) - MAX_REASONS} more checks"
-    return lines if len(lines) <= MAX_REASONS else [*lines[:MAX_REASONS], more]
+def _bounded(lines: list[str], room: int) -> list[str]:
+    if len(lines) <= room:
+        return lines
+    return [*lines[: room - 1], f"- and {len(lines) - room + 1} more checks"]
 
 
 def folded(title: str, content: str) -> str:
@@ -71,7 +75,7 @@ def escape(text: str) -> str:
     return _LIVELY.sub("\\g<0>\u2060", flat)
 
 
-MAX_REASONS: Final = 6
+MAX_SHOWN: Final = 20
 _MARKS: Final = re.compile(r"[\\|`*_<>\[\]~&#]|^(?:[-+=]|\d+(?=[.)] ))(?=\D)")
 _LIVELY: Final = re.compile(r"(?<!\w)@(?=\w)|(?<=\\#)(?=\d)|:(?=//)|\bwww(?=\.)")
 """What GitHub makes a mention, a reference or a link of, and no backslash keeps it from: a word joiner does."""

@@ -41,7 +41,7 @@ window.rigReport = {
     faults: data.faults.length, recoveries: affected.length, notRecovered: affected.filter(endless).length,
     nodes: data.nodes.length, instances: data.instances.length,
   },
-  drawn, view, zoom, reset: resetZoom,
+  drawn, view, zoom, reset: resetZoom, seconds,
 };
 // Links to times zoom; links into a folded part open it.
 function follow() {
