@@ -11,6 +11,7 @@ from rig.analysis.recovery.decision import Recovery
 from rig.analysis.symptoms.lasting import Lasting
 from rig.analysis.symptoms.speed import calm_windows, slower
 from rig.analysis.symptoms.stale import growing, too_long
+from rig.written import duration
 
 
 def _lasting(which: Callable[[Analysis], Lasting], wrong: str, right: str) -> Callable[[Analysis], Answer]:
@@ -21,7 +22,7 @@ def _lasting(which: Callable[[Analysis], Lasting], wrong: str, right: str) -> Ca
             return Answer("fail", f"{wrong}, {len(lines)} times", evidence(lines))
         if not lasting.judged:
             return Answer("not-exercised", "it was never calm for long enough to tell")
-        return Answer("pass", f"{right}, {lasting.calm.grace_s:.1f} s after each fault and later")
+        return Answer("pass", f"{right}, {duration(lasting.calm.grace_s)} after each fault and later")
 
     return check
 
@@ -125,7 +126,7 @@ def catches_up(analysis: Analysis) -> Answer:
     if lines:
         return Answer("fail", "restarted nodes show an old state for too long", evidence(lines))
     took = [window.to_t - window.from_t for windows in rejoins.values() for window in windows]
-    return Answer("pass", f"caught up after at most {max(took):.1f} s")
+    return Answer("pass", f"caught up after at most {duration(max(took))}")
 
 
 def _views(analysis: Analysis) -> Lasting:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check
 from rig.load.arrivals import MOST_LATE_S
+from rig.written import duration
 
 
 def load_on_time(analysis: Analysis) -> Answer:
@@ -19,9 +20,9 @@ def load_on_time(analysis: Analysis) -> Answer:
         return Answer("unknown", f"{held.unsent} requests were due, and none was sent")
     if p99_s is None:
         return Answer("not-exercised", "no request was sent")
-    said = f"p99 {p99_s * 1000:.1f} ms, worst {requests.late_max_s * 1000:.1f} ms after it was due"
+    said = f"p99 {duration(p99_s)}, worst {duration(requests.late_max_s)} after it was due"
     if held is not None and held.held:
-        said += f"; {held.held} found {held.bound} in flight and waited, at most {held.longest_s:.1f} s"
+        said += f"; {held.held} found {held.bound} in flight and waited, at most {duration(held.longest_s)}"
     if held is not None and held.unsent:
         return Answer("unknown", f"{held.unsent} requests were due and never sent, and no figure has them: {said}")
     if p99_s > MOST_LATE_S:
