@@ -240,6 +240,6 @@ def test_a_closed_loop_has_no_time_to_be_late_for() -> None:
     analysis = tape.analyse()
     check = next(check for check in verdict_of(analysis).checks if check.name == "load-on-time")
     assert check.status == "not-exercised"
-    assert check.summary == "a closed loop sends when the answer before has come"
+    assert check.summary == "not applicable: the load is a closed loop"
     reported = report_json(analysis, verdict_of(analysis))
     assert (reported["sent_late"], reported["latency_from_start"]) == (None, None)

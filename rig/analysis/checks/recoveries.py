@@ -20,14 +20,18 @@ def recovered(analysis: Analysis) -> Answer:
     failed = [recovery for recovery in recoveries if recovery.recovery_class == "not recovered"]
     if failed:
         lines = [f"{_name(r)}: not within {duration(r.at_least_s)} after the heal{_apart(analysis, r)}" for r in failed]
-        said = f"{len(failed)} of {len(recoveries)} times a model did not recover"
+        said = f"{len(failed)} of {len(recoveries)} recoveries failed"
         if analysis.stalls.records and controller_sound(analysis).status != "pass":
             return Answer("unknown", f"{said}, but the controller itself was not sound", evidence(lines))
         return Answer("fail", said, evidence(lines))
     censored = [recovery for recovery in recoveries if recovery.recovery_class == "censored"]
     if 2 * len(censored) > len(recoveries):
         lines = [f"{_name(r)}: watched for {duration(r.at_least_s)} only" for r in censored]
-        return Answer("unknown", f"{len(censored)} of {len(recoveries)} were not seen to their end", evidence(lines))
+        return Answer(
+            "unknown",
+            f"{len(censored)} of {len(recoveries)} recoveries were cut short by the next fault or the end of the run",
+            evidence(lines),
+        )
     cut = f" ({len(censored)} cut short)" if censored else ""
     return Answer("pass", f"every model served again after every fault{cut}")
 
@@ -58,13 +62,17 @@ def time_to_serve(analysis: Analysis) -> Answer:
         fared, line = _within(recovery, bounds[recovery.fault_kind])
         found[fared].append(line)
     if found["fail"]:
-        return Answer("fail", f"{len(found['fail'])} of {len(judged)} took too long", evidence(found["fail"]))
+        return Answer(
+            "fail", f"{len(found['fail'])} of {len(judged)} recoveries took too long", evidence(found["fail"])
+        )
     if found["unknown"]:
-        return Answer("unknown", "some were too close to tell", evidence(found["unknown"]))
-    cut = f"{len(found['cut short'])} of {len(judged)} cut short before their bounds"
+        return Answer("unknown", "some recoveries are too close to their bound to tell", evidence(found["unknown"]))
+    cut = f"{len(found['cut short'])} of {len(judged)} recoveries were cut short before their bounds"
     if not found["pass"]:
         return Answer("not-exercised", cut)
-    return Answer("pass", f"all {len(found['pass'])} within their bounds" + (f"; {cut}" if found["cut short"] else ""))
+    return Answer(
+        "pass", f"all {len(found['pass'])} recoveries within their bounds" + (f"; {cut}" if found["cut short"] else "")
+    )
 
 
 def _within(recovery: Recovery, bound_s: float) -> tuple[Fared, str]:

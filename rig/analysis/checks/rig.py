@@ -30,13 +30,13 @@ def activities_alive(analysis: Analysis) -> Answer:
     if analysis.died:
         lines = [f"{died.activity} at {died.t:.1f} s: {died.detail}" for died in analysis.died]
         return Answer("unknown", "an activity of the rig died", evidence(lines))
-    return Answer("pass", "load, injection and observation lived to the end")
+    return Answer("pass", "load, injection and observation ran to the end")
 
 
 def controller_sound(analysis: Analysis) -> Answer:
     stalls, total = analysis.stalls, analysis.requests.total
     if not stalls.records:
-        return Answer("unknown", "the controller did not watch itself")
+        return Answer("unknown", "the controller's own health was not recorded")
     said = f"{total.void} void, worst lag {duration(stalls.lag_max_s)}, {stalls.count} stalls"
     lines = [f"{stall.from_t:.1f} to {stall.to_t:.1f} s: {duration(stall.length_s)}" for stall in stalls.kept]
     if total.started and total.void > MOST_VOID * total.started:
@@ -69,7 +69,7 @@ def journal_sound(analysis: Analysis) -> Answer:
 
 
 CHECKS = [
-    Check("run-finished", "the run came to its own end", run_finished),
+    Check("run-finished", "the run reached its planned end", run_finished),
     Check("activities-alive", "no activity of the rig died", activities_alive),
     Check("controller-sound", "the controller did not stall; at most 0.5 % of the requests are void", controller_sound),
     Check("journal-sound", "the journal can be read in full", journal_sound),
