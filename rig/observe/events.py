@@ -18,7 +18,7 @@ from typing import Final, Literal
 from rig.errors import CommandTimeout, NodeError, SshError, TargetError
 from rig.journal.records import EVENT_LOG_UNREAD, EventLogRead, EventSeen, Finding, InstanceServed
 from rig.journal.write import Journal
-from rig.nodes.ssh import NodeConnection, Nodes
+from rig.nodes.node import NodeConnection, Nodes
 from rig.observe.log_reading import KnownLog, LogReading, Numbered
 from rig.observe.views import SERVING_STATUSES
 from rig.targets.exo.event_file import Piece, Records, read_piece
