@@ -280,7 +280,7 @@ def findings(analysis: Analysis) -> list[str]:
     lines += [
         f"at {moment(unwedged.t)}, unwedged {unwedged.node}{' (the master)' if unwedged.master else ''} after "
         f"fault {unwedged.fault}: {duration(unwedged.ended_t - unwedged.started_t)}, "
-        f"{'serving again' if unwedged.ok else 'in vain'}"
+        f"{'serving again' if unwedged.ok else 'cut short by the end' if unwedged.cut_short else 'in vain'}"
         for unwedged in analysis.unwedged
     ]
     if analysis.requests.damaged:
