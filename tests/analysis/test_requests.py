@@ -115,7 +115,7 @@ def test_void_takes_a_stall_across_the_deadline() -> None:
     tape.lost(100, 220.5, "hung")
     tape.lost(100, 230.5, "hung")
     tape.lost(219.9, 220.4, "truncated")  # the target's doing, whatever the controller did
-    tape.error(219.9, 220.4, connected_t=None, evidence="no connection: ConnectTimeout: not in time")
+    tape.error(219.9, 220.4, connected_t=None, cause="connect-deadline")
     tape.end(300)
     total = tape.analyse().requests.total
     assert (total.void, total.lost, total.hung, total.truncated) == (2, 2, 1, 1)
