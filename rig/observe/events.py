@@ -35,7 +35,7 @@ MAX_SERVED_KNOWN: Final = 10_000  # logs are read around each fault: no more tha
 class EventLogs:
     """The event logs of all nodes, each read up to some place.
 
-    Out of exo's own file where the node can be reached over SSH: from where it was read to, which costs exo nothing.
+    Out of exo's own file where the node can be asked: from where it was read to, which costs exo nothing.
     Else over its API, from the beginning.
     """
 

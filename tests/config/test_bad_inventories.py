@@ -98,14 +98,14 @@ ROWS = [
         ":7: nodes.studio-1.local: expected either `ssh` or `local: true`, not both",
     ),
     row(
-        "local: false and no ssh",
+        "neither ssh nor local",
         NODE.replace("ssh: {host: studio-1}", "local: false"),
         ":3: nodes.studio-1.ssh: missing",
     ),
     row(
         "local nodes that share a folder",
         LOCAL + LOCAL.partition("nodes:\n")[2].replace("a:", "b:").replace(":1000", ":1001"),
-        ":6: nodes.b.rig_dir: /var/tmp/rig is there twice: node a has it already",
+        ":7: nodes.b.rig_dir: /var/tmp/rig is there twice: node a has it already",
     ),
     row(
         "home missing",

@@ -118,11 +118,11 @@ async def test_a_command_ended_by_a_signal(shell: ShellNode) -> None:
 
 async def test_deadline(shell: ShellNode) -> None:
     """The command is not ended: nobody knows what it is in the middle of."""
-    pid = 0
-    with pytest.raises(CommandTimeout) as timeout:
-        async with shell.stream("echo $$; exec sleep 30", timeout_s=0.5) as stream:
-            async for line in stream.lines():
-                pid = int(line)
+    async with shell.stream("echo $$; exec sleep 30", timeout_s=0.5) as stream:
+        lines = stream.lines()
+        pid = int(await anext(lines))
+        with pytest.raises(CommandTimeout) as timeout:
+            await anext(lines)
     assert not isinstance(timeout.value, TransportError)
     with pytest.raises(CommandTimeout):
         await shell.run("sleep 20", timeout_s=0.3)
@@ -306,14 +306,16 @@ async def test_a_local_fault_outlives_its_controller_and_heals(tmp_path: Path, h
         async with open_nodes(Inventory(name="test", nodes={"n1": node})) as nodes:
             await upload(nodes["n1"])
             words = [node.rig_dir, how, exo.process().model_dump_json()]
-            done = subprocess.run([sys.executable, "-c", _DIES, *words], capture_output=True, text=True, check=False)
+            command = [sys.executable, "-c", _DIES, *words]
+            done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
             assert done.stdout == "holding\n", done.stderr
             assert set(states(exo.tree())) == {psutil.STATUS_STOPPED}
             conn: NodeConnection = nodes["n1"]
-            async with asyncio.timeout(30.0):
-                while (await conn.inspect("leases")).leases:
-                    await asyncio.sleep(0.1)
+            lease = Path(node.rig_dir) / "leases" / "f1"
+            await until(lambda: not lease.exists(), within_s=30.0)
             assert psutil.STATUS_STOPPED not in states(exo.tree())
+            said = Path(node.rig_dir) / "log" / "f1.log"
+            await until(lambda: "dropped" in said.read_text())
             log = await conn.fault_log("f1", timeout_s=10.0)
             assert [event.event for event in log] == contract.STATES
             assert log[4].node_t - log[1].node_t >= 3.0  # the hold was not cut short by the controller's end

@@ -14,7 +14,11 @@ from rig.nodes.scripts import Bundle, ScriptEvent, cksum, parse_event, process_v
 from rig.nodes.upload import upload
 from tests.nodes.servers import SshServer
 
-SHOW = b'#!/bin/sh\nparse_args() { :; }\nparse_args \'match hold gone start\' "$@"\nfor a in "$@"; do printf "<%s>" "$a"; done\n'
+SHOW = b"""#!/bin/sh
+parse_args() { :; }
+parse_args 'match hold gone start' "$@"
+for a in "$@"; do printf "<%s>" "$a"; done
+"""
 
 
 def test_events() -> None:

@@ -113,7 +113,7 @@ class RecoveryTracker:
         return True
 
     def steady(self, since_t: float, now: float) -> bool:
-        """Whether every deployed model has served since then, and without a failure for the last `sustained` seconds."""
+        """Whether every deployed model has served since then, the last `sustained` seconds without a failure."""
         return self._all_serve(None, since_t, since_t, now)
 
     def finish(self) -> list[Recovery]:

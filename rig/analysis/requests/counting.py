@@ -300,6 +300,7 @@ def _add(counts: Counts, settled: Settled, which: Bools) -> None:
     judged = which & ~settled.void
     counts.completed += int(np.count_nonzero(judged & attempts.ok))
     counts.error += int(np.count_nonzero(judged & attempts.error))
+    counts.error_own_node += int(np.count_nonzero(judged & attempts.error & own_node))
     lost = judged & attempts.lost
     if lost.any():
         counts.lost += int(np.count_nonzero(lost))
