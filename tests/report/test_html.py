@@ -57,7 +57,7 @@ async def test_the_charts_hold_what_the_journal_says(page: Page, lossy_run: Path
     assert drawn["instances"] == sum(len(instance.track.spans) for instance in instances)
     assert min(drawn[name] for name in ("outcomes", "throughput", "requests", "cpu")) > 10
     text = await page.value("document.body.innerText")
-    assert "EMBEDDED CLUSTER (exo-0.3.70, pace 10): not a measurement of exo" in text
+    assert "EMBEDDED CLUSTER (exo-0.3.70, pace 10): not a measurement of a real cluster" in text
     assert "THIS RUN DID NOT FINISH" in text
     assert all(lost.id in text for lost in analysis.requests.listed)
     assert page.problems == []

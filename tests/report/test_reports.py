@@ -26,7 +26,7 @@ from rig.report.write import read_report, write_report, write_whole
 from rig.written import clock, duration
 from tests.analysis.tape import A, Tape
 
-STAMP = "EMBEDDED CLUSTER (exo-0.3.70, pace 10): not a measurement of exo"
+STAMP = "EMBEDDED CLUSTER (exo-0.3.70, pace 10): not a measurement of a real cluster"
 
 
 def said(folder: Path, width: int, *, terminal: bool = False) -> str:
