@@ -276,7 +276,7 @@ def _told(played: Played) -> dict[str, Any]:
 def _print(played: list[Played], inventory: Inventory) -> None:
     console = console_on()
     if inventory.embedded is not None or inventory.emulated is not None:
-        console.print("EMBEDDED CLUSTER: not a measurement of exo", style="bold", markup=False)
+        console.print("EMBEDDED CLUSTER: not a measurement of a real cluster", style="bold", markup=False)
     table = Table(title="Scenarios")
     for title in ("verdict", "scenario", "proves", "took", "what is not as it should be"):
         table.add_column(title)
