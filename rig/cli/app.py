@@ -384,6 +384,17 @@ def load(
         float | None, typer.Option("--rate", help="Open loop: requests a second.", show_default=False)
     ] = None,
     seed: Seed = None,
+    canaries: Annotated[
+        float,
+        typer.Option(
+            "--canaries",
+            min=0.0,
+            max=1.0,
+            metavar="SHARE",
+            help="Share of the requests whose answers are compared, alone and among others.",
+            show_default=False,
+        ),
+    ] = 0.0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Keep the journal in this folder.", show_default=False)
     ] = None,
@@ -404,6 +415,7 @@ def load(
             max_tokens=max_tokens,
             rate=rate,
             seed=seed,
+            canaries=canaries,
             out=out,
             as_json=as_json,
         )

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, TypeVar, get_args
 
 from rig.analysis.analyse import Analysis
+from rig.analysis.answers.difference import HOWS
+from rig.analysis.answers.watch import Altered, AnswerWatch
 from rig.analysis.checks.check import CheckResult, Status
 from rig.analysis.kinds import KindRow, Times, UnwedgingRow
 from rig.analysis.recovery.decision import Class, Group, Recovery
@@ -420,6 +422,41 @@ DAMAGED: Final = Shape[Analysis]("damaged", "Damaged answers",
     Key("count", COUNT, "number of damaged answers", lambda a: a.requests.damaged),
     Key("ids", several(TEXT), "ids of the first 200", lambda a: a.requests.damaged_ids),
 )
+ALTERED: Final = Shape[Altered]("altered", "An altered answer",
+    Key("id", TEXT, "id of the request, as `rig show --request` takes it", label="request"),
+    Key("how", choice(*HOWS),
+        "swapped (another canary's), shifted (tokens missing), repeated (tokens twice), cut, or other"),
+    Key("token", COUNT, "first token that differs, counted from 1", lambda altered: altered.difference.token),
+    Key("detail", TEXT, "what differs, bounded", lambda altered: altered.difference.detail),
+    Key("canary", TEXT, "canary that was asked", lambda altered: altered.asked.canary),
+    Key("model", TEXT, "model asked for", lambda altered: altered.asked.model),
+    Key("streamed", FLAG, "whether a stream was asked for", lambda altered: altered.asked.streamed),
+    Key("entry", TEXT, "entry node, by its name in the inventory"),
+    Key("instance", maybe(TEXT), "instance the model had when the answer ended; null where it had none, or several"),
+    Key("nodes", several(TEXT), "nodes of that instance"),
+    Key("started_t", MOMENT, "when it was sent", label="sent at"),
+    Key("ended_t", MOMENT, "when the answer ended", label="ended at"),
+    Key("fault", maybe(COUNT), "the last fault that had struck",
+        lambda altered: None if altered.strike is None else altered.strike.fault, "last fault"),
+)
+ANSWERS: Final = Shape[AnswerWatch]("answers", "Answers",
+    Key("asked", COUNT, "canaries that were answered", label="canaries answered"),
+    Key("combinations", COUNT, "canaries by model and form that were answered before the first fault",
+        lambda watch: len(watch.variants)),
+    Key("stable", COUNT, "of these, always answered alike and often enough: the ones that are judged",
+        lambda watch: len(watch.stable)),
+    Key("unstable", COUNT, "of these, answered in several ways before anything struck: never judged",
+        lambda watch: len(watch.varied)),
+    Key("judged", COUNT, "answers of stable canaries after a strike"),
+    Key("exposed", COUNT, "judged answers that were on their way at a strike", label="on their way at a strike"),
+    Key("altered", COUNT, "judged answers that were another than before the first fault",
+        lambda watch: watch.altered_count),
+    Key("wavering", COUNT, "judged answers that varied though nothing had struck since the same was answered as before",
+        lambda watch: watch.wavering_count),
+    Key("malformed", COUNT, "completed answers, of canaries or not, whose form a client cannot rely on",
+        lambda watch: watch.malformed_count),
+    Key("listed", several(one(ALTERED)), "altered answers, the first 200", lambda watch: watch.altered),
+)
 
 
 @dataclass(frozen=True)
@@ -493,6 +530,8 @@ REPORT: Final = Shape[Reported]("report", "The report",
     Key("damaged", one(DAMAGED),
         "completed, but with a token count unlike the server's, or without the content it claims",
         lambda r: r.analysis),
+    Key("answers", one(ANSWERS), "whether canaries were answered as before the faults",
+        lambda r: r.analysis.watch.answers),
     Key("unclean_end", COUNT, "completed requests whose connection did not end properly after the finish reason",
         lambda r: r.tally.unclean),
     Key("probes", one(COUNTS), "the rig's own probes", lambda r: r.analysis.probes.total),

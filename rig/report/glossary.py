@@ -10,6 +10,8 @@ from typing import Any, Final, Literal, TypeAlias
 from rig.analysis.verdict import CHECKS
 from rig.faults.plan.registry import KINDS
 from rig.report.figures import (
+    ALTERED,
+    ANSWERS,
     CHECK,
     CLASSES,
     COUNTS,
@@ -34,6 +36,8 @@ WORDS: Final[dict[str, str]] = {
     "baseline": "Load without faults at the start of a run; nothing may be lost in it.",
     "calm weather": "Requests touched by neither a fault nor an unwedging: not exposed, own node neither faulted nor "
     "rejoining, no failure attributed to either.",
+    "canary": "A request from a small fixed set of prompts, asked greedily for a fixed length. Its answer is "
+    "learnt before the first fault, and compared after it.",
     "check": "A promise judged from the journal alone: pass, fail, unknown or not-exercised, with evidence.",
     "closed loop": "Each client sends its next request when its last one has ended.",
     "deployment": "The target's standing order to keep an instance of a model.",
@@ -99,7 +103,20 @@ def entries() -> tuple[Entry, ...]:
     return tuple(dict.fromkeys(found))
 
 
-_SHOWN: Final[tuple[Shape[Any], ...]] = (RUN, COUNTS, RECOVERY, KIND, TIMES, LATENCY, DURING, GOODPUT, LOST, CHECK)
+_SHOWN: Final[tuple[Shape[Any], ...]] = (
+    RUN,
+    COUNTS,
+    RECOVERY,
+    KIND,
+    TIMES,
+    LATENCY,
+    DURING,
+    GOODPUT,
+    LOST,
+    ANSWERS,
+    ALTERED,
+    CHECK,
+)
 """Objects whose keys are headings of tables."""
 
 

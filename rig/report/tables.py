@@ -6,12 +6,26 @@ from collections.abc import Mapping
 from typing import Final
 
 from rig.analysis.analyse import Analysis
+from rig.analysis.answers.watch import Altered
 from rig.analysis.kinds import KindRow
 from rig.analysis.recovery.faults import Fault
 from rig.analysis.requests.counts import Latencies, Quantiles
 from rig.analysis.requests.tally import Lost
 from rig.analysis.verdict import Verdict
-from rig.report.figures import CHECK, CLASSES, COUNTS, DURING, GOODPUT, KIND, LATENCY, LOST, PERCENTILE, TIMES
+from rig.report.figures import (
+    ALTERED,
+    ANSWERS,
+    CHECK,
+    CLASSES,
+    COUNTS,
+    DURING,
+    GOODPUT,
+    KIND,
+    LATENCY,
+    LOST,
+    PERCENTILE,
+    TIMES,
+)
 from rig.report.form import Key
 from rig.report.table import Column, Table, cells, column
 from rig.report.words import spread
@@ -251,6 +265,33 @@ def _blame(request: Lost, aims: Mapping[int, str]) -> str:
     return "none near" if request.fault is None else aims.get(request.fault, f"fault {request.fault}")
 
 
+_ANSWERS: Final = tuple(
+    ANSWERS[name]
+    for name in ("asked", "combinations", "stable", "unstable", "judged", "exposed", "altered", "wavering", "malformed")
+)
+_ALTERED: Final[tuple[Key[Altered], ...]] = tuple(
+    ALTERED[name]
+    for name in ("id", "how", "token", "canary", "model", "entry", "nodes", "started_t", "fault", "detail")
+)
+
+
+def answers(analysis: Analysis) -> Table | None:
+    """What became of canaries; None where none were answered and nothing was wrong with an answer."""
+    watch = analysis.watch.answers
+    if not watch.asked and not watch.malformed_count:
+        return None
+    return Table("Answers", tuple(map(column, _ANSWERS)), (tuple(cells(_ANSWERS, watch)),))
+
+
+def altered(analysis: Analysis, limit: int = MAX_LOST_ROWS) -> Table | None:
+    """Answers that were others before the faults; at most `limit`."""
+    watch = analysis.watch.answers
+    rows = tuple(tuple(cells(_ALTERED, answer)) for answer in watch.altered[:limit])
+    more = watch.altered_count - len(rows)
+    note = f"and {more} more" if more > 0 else ""
+    return Table("Altered answers", tuple(map(column, _ALTERED)), rows, note) if rows else None
+
+
 def checks(verdict: Verdict, *, exercised: bool = True) -> Table | None:
     """Those that found something out, the worst first; or those that nothing called upon. None without any."""
     order = ("fail", "unknown", "pass") if exercised else ("not-exercised",)
@@ -293,7 +334,8 @@ def findings(analysis: Analysis) -> list[str]:
 def all_tables(analysis: Analysis, verdict: Verdict, *, lost_rows: int = MAX_LOST_ROWS) -> list[Table]:
     """In the order of a report. Checks that were not exercised are apart."""
     by_kind = (faults(analysis), recovery(analysis)) if analysis.kinds else ()
-    some = (during(analysis), goodput(analysis), lost(analysis, lost_rows), checks(verdict))
+    answered = (answers(analysis), altered(analysis, lost_rows))
+    some = (during(analysis), goodput(analysis), lost(analysis, lost_rows), *answered, checks(verdict))
     tables = [requests(analysis), *by_kind, latency(analysis)]
     return [*tables, *(table for table in some if table is not None)]
 

@@ -30,6 +30,7 @@ from rig.journal.records import (
     Unwedged,
     ViewChanged,
 )
+from rig.report.answers import answer_lines
 from rig.visible import one_line
 from rig.written import duration
 
@@ -84,7 +85,7 @@ def request_timeline(records: Records, request: str, *, pace: float = 1.0) -> li
             strike = record
     if start is None:
         raise UsageError(f"there is no request {request!r} in this run", remedy="rig report lists the lost ones")
-    head = _about(start, end)
+    head = [*_about(start, end), *answer_lines(records, request)]
     if strike is not None:
         where = ", ".join(strike.nodes) or strike.aim
         head.append(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from rig.analysis.analyse import Analysis
+from rig.analysis.answers.watch import hows
 from rig.analysis.checks.check import Status
 from rig.analysis.kinds import times
 from rig.analysis.recovery.decision import Recovery
@@ -102,7 +103,17 @@ def headlines(analysis: Analysis) -> list[str]:
         lines.append(f"not known: {cut} cut short by another fault or the end, {len(rest) - cut} by which instance")
     own = analysis.requests.total.lost_own_node
     more = [f"{own} more requests lost while their own node was faulted"] if own else []
-    return [*(lines if recoveries else []), errors(analysis), *more]
+    return [*(lines if recoveries else []), *answers(analysis), errors(analysis), *more]
+
+
+def answers(analysis: Analysis) -> list[str]:
+    """Whether canaries were answered as before: one line, where any were asked."""
+    watch = analysis.watch.answers
+    if not watch.asked:
+        return []
+    how = f": {hows(watch)}" if watch.altered_count else ""
+    stable = f"{len(watch.stable)} of {len(watch.variants)} canaries stable before the first fault"
+    return [f"answers altered: {watch.altered_count} of {watch.judged}{how} ({stable})"]
 
 
 def _line(title: str, name: Literal["survived", "replaced"], recoveries: Sequence[Recovery]) -> str:

@@ -102,5 +102,5 @@ CASES: Final[Mapping[DefectName, Case]] = {
     "token-twice": Case(("answers-unchanged",), ("freeze",), 8, canaries=0.5),
     "wrong-shard": Case(("answers-unchanged",), ("runner-kill", "node-crash"), 3),
     "odd-replica": Case(("answers-unchanged",), ("node-crash",), 8),
-    "stale-answer": Case(("answers-unchanged", "no-cross-talk"), ("master-crash", "freeze"), 6, canaries=0.5),
+    "stale-answer": Case(("answers-unchanged", "no-cross-talk"), ("master-crash", "freeze"), 6, canaries=1.0),
 }

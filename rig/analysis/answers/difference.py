@@ -38,29 +38,27 @@ def difference(expected: Sequence[str], got: Sequence[str], others: Mapping[str,
     name. The texts must differ."""
     wanted, text = "".join(expected), "".join(got)
     at = _alike(wanted, text)
-    token = _token(expected if len(expected) > 1 else got, at)
+    ends = [end for end in accumulate(map(len, expected if len(expected) > 1 else got)) if end <= at]
+    token, begin = 1 + len(ends), ends[-1] if ends else 0
     rest = text[at:]
     for name, other in others.items():
         if text == other or (len(rest) >= LEAST_ALIKE and rest in other and rest not in wanted):
             return Difference("swapped", token, at, f"the answer to {name}")
     if not rest:
         return Difference("cut", token, at, f"{len(wanted) - at} characters are missing at its end")
-    if missing := _missing(wanted, at, rest):
-        return Difference("shifted", token, at, f"{_shown(wanted[at : at + missing])} is missing")
-    if twice := _twice(wanted, at, rest):
-        return Difference("repeated", token, at, f"{_shown(rest[:twice])} came twice")
-    return Difference("other", token, at, f"{_shown(rest)} instead of {_shown(wanted[at:])}")
+    for first in (begin, at):  # whole tokens rather than parts of them
+        if missing := _missing(wanted, first, text[first:]):
+            return Difference("shifted", token, at, f"{_shown(wanted[first : first + missing])} is missing")
+    for first in (begin, at):
+        if twice := _twice(wanted, first, text[first:]):
+            return Difference("repeated", token, at, f"{_shown(text[first : first + twice])} came twice")
+    return Difference("other", token, at, f"{_shown(text[begin:])} instead of {_shown(wanted[begin:])}")
 
 
 def _alike(one: str, other: str) -> int:
     """How many characters both begin with."""
     places = (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
     return next(places, min(len(one), len(other)))
-
-
-def _token(pieces: Sequence[str], at: int) -> int:
-    """Which piece has this character, counted from 1."""
-    return 1 + sum(end <= at for end in accumulate(len(piece) for piece in pieces))
 
 
 def _missing(wanted: str, at: int, rest: str) -> int:

@@ -6,8 +6,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-import msgspec
-
 from rig.analysis.answers.difference import HOWS, Difference, How, difference
 from rig.analysis.answers.instances import Placed
 from rig.analysis.answers.variants import Asked, Variants
@@ -72,7 +70,7 @@ class AnswerWatch:
 
     def __init__(self) -> None:
         self.variants: dict[Asked, Variants] = {}
-        self.asked = self.judged = self.exposed = 0
+        self.asked = self.judged = self.exposed = self.wavering_count = 0
         self.altered: list[Altered] = Firsts[Altered](MAX_LISTED)
         self.wavering: list[Altered] = Firsts[Altered](MAX_LISTED)
         self.how: Counter[How] = Counter()
@@ -188,6 +186,7 @@ class AnswerWatch:
             strike=self._strike,
         )
         if self._wavers(altered):
+            self.wavering_count += 1
             self.wavering.append(altered)
             return
         self.how[altered.how] += 1
@@ -231,12 +230,6 @@ class AnswerWatch:
         """The text of an answer that was given before the first strike: it is in no later record."""
         variant = self.variants[asked].by_digest.get(digest)
         return [] if variant is None else variant.pieces
-
-
-def plain(altered: Altered) -> dict[str, object]:
-    """For a report."""
-    found: dict[str, object] = msgspec.to_builtins(altered)
-    return found
 
 
 def hows(watch: AnswerWatch) -> str:

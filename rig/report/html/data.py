@@ -25,6 +25,10 @@ def plot_data(analysis: Analysis, series: Series) -> dict[str, Any]:
         "fates": list(FATES),
         "requests": _points(series.requests.points()),
         "left_out": series.requests.left_out,
+        "altered": {
+            altered.id: {"how": altered.how, "token": altered.difference.token, "detail": altered.difference.detail}
+            for altered in analysis.watch.answers.altered
+        },
         "bins": _bins(series.requests),
         "kinds": list(KINDS),
         "faults": [_fault(fault) for fault in analysis.faults],
