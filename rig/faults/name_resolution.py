@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from pydantic import field_validator
 
 from rig.config.fields import Text
-from rig.faults.plan.kind import Acting, FaultKind, KindPlan, SingleNode
+from rig.faults.plan.kind import Acting, CannotAim, FaultKind, KindPlan, SingleNode
 
 
 class NameResolutionPlan(KindPlan):
@@ -23,6 +23,8 @@ class NameResolutionPlan(KindPlan):
 
 
 def _values(acting: Acting[NameResolutionPlan]) -> Mapping[str, str]:
+    if acting.emulated and not acting.settings.resolvers:
+        raise CannotAim("the nodes share a machine and its resolvers: name others in the fault plan (`resolvers`)")
     return {"peers": " ".join(acting.settings.resolvers or ())}
 
 

@@ -6,11 +6,15 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from rig.config.inventory import ExoProcess, Ssh
+from rig.config.inventory import Node as InventoryNode
+from rig.faults.name_resolution import KIND, NameResolutionPlan
+from rig.faults.plan.kind import Acting, CannotAim
 from tests.faults.network import API_PORT, NODE4, PEER4, PEER6, SSH_PORT, Network
 from tests.faults.node import Node, parse, until
 
@@ -175,3 +179,21 @@ def test_a_packet_filter_that_does_nothing_is_ineffective(node: Node, names: Nam
     assert f"still answers: {PEER4},dns" in events["ineffective"]["reason"]
     until(lambda: names.answers(PEER4), "the resolver answers")
     assert node.leases == []
+
+
+def values(*, emulated: bool, resolvers: list[str] | None = None) -> Mapping[str, str]:
+    node = InventoryNode(ssh=Ssh(host="n"), api="http://n:1", addresses=[], exo=ExoProcess(match="exo", home="/exo"))
+    settings = NameResolutionPlan(resolvers=resolvers)
+    return KIND.values(Acting(name="n", node=node, settings=settings, emulated=emulated))
+
+
+def test_resolvers_are_the_nodes_own_or_those_of_the_plan() -> None:
+    assert values(emulated=False) == {"peers": ""}
+    assert values(emulated=True, resolvers=["10.0.0.1", "fe80::1%en0"]) == {"peers": "10.0.0.1 fe80::1%en0"}
+    with pytest.raises(ValueError, match="IPv4 or IPv6"):
+        values(emulated=False, resolvers=["dns.example"])
+
+
+def test_nodes_that_share_a_machine_have_no_resolvers_of_their_own() -> None:
+    with pytest.raises(CannotAim, match="share a machine"):
+        values(emulated=True)
