@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 
@@ -41,8 +43,9 @@ def injector(
         schedule=schedule,
         context=rig.context(nodes),
         journal=rig.journal,
-        identity=Identity(run="a run", owner="me@here"),
+        identity=Identity(run="a run", owner="me@here", token=secrets.token_hex),
         recovered=recovered,
+        strike_until_t=lambda: math.inf,
     )
 
 
@@ -122,7 +125,8 @@ async def test_a_stop_in_a_gap_and_a_strike_that_would_come_too_late(rig: Rig) -
         stop.set()
         await running
         late = injector(rig, nodes, freezes(hold_s=10.0))
-        late.strike_until_t = rig.journal.now() + 5.0
+        too_late_t = rig.journal.now() + 5.0
+        late.strike_until_t = lambda: too_late_t
         await late.run(asyncio.Event())
     assert rig.journal.records == []
 

@@ -14,7 +14,7 @@ from rig.lab.audit.lives import BUSY_S, Life, moment
 from rig.lab.audit.partitions import names
 from rig.lab.audit.rigs import RigAccount
 from rig.lab.audit.strikes import Strike, strikes
-from rig.soak.unwedging import CUT_SHORT
+from rig.run.unwedging import CUT_SHORT
 
 STARTED = "exo was gone; started"
 SCRIPT_LIMIT_S = 60.0  # what a script that nobody watches any more takes at most

@@ -16,7 +16,7 @@ from rig.lab.audit.lives import Life, moment
 from rig.lab.audit.partitions import check_partition
 from rig.lab.audit.rigs import RigAccount
 from rig.lab.audit.strikes import Strike, strikes
-from rig.soak.unwedging import CUT_SHORT
+from rig.run.unwedging import CUT_SHORT
 
 SLACK_S = 0.05
 START_PROOF_S = 0.5  # a script looks for a new main every 50 ms, and a look takes what the machine lets it
