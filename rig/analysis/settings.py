@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
-from rig.analysis.requests.counts import NO_OBJECTIVES, Objectives
+import numpy as np
+from numpy.typing import NDArray
+
 from rig.faults.plan.plan import Plan
 from rig.journal.run import RunInfo
 
+_Floats: TypeAlias = NDArray[np.float64]
 OWN_NODE_TOLERANCE_S: Final = 1.0
 """A fault that came so soon after a request's last progress may have stopped it (at pace 1)."""
 LEAD_S: Final = 0.5
@@ -20,6 +23,33 @@ LEAD_S: Final = 0.5
 
 CALM_ERRORS: Final = float(Plan.model_fields["calm_errors"].default)
 """The bound of runs that were written before plans had one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objectives:
+    """Seconds; what is None is not asked for. TTFT and ITL are asked of streams alone, the others have none.
+
+    Goodput counts the requests that meet *all* objectives (DistServe, OSDI 2024; `vllm bench serve --goodput`).
+    """
+
+    ttft_s: float | None = None
+    itl_s: float | None = None
+    e2el_s: float | None = None
+
+    @property
+    def any(self) -> bool:
+        return (self.ttft_s, self.itl_s, self.e2el_s) != (None, None, None)
+
+    def met(self, ttft_s: _Floats, itl_s: _Floats, e2el_s: _Floats) -> NDArray[np.bool_]:
+        """Which requests met all of them; what one cannot have (NaN) is not asked of it."""
+        met = np.ones(len(e2el_s), dtype=np.bool_)
+        for limit_s, values in ((self.ttft_s, ttft_s), (self.itl_s, itl_s), (self.e2el_s, e2el_s)):
+            if limit_s is not None:
+                met &= ~(values > limit_s)
+        return met
+
+
+NO_OBJECTIVES: Final = Objectives()
 
 
 @dataclass(frozen=True, kw_only=True)

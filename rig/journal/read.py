@@ -14,8 +14,9 @@ from typing import Any, Final, get_args
 import msgspec
 
 from rig.errors import JournalError
+from rig.journal import earlier
 from rig.journal.records import AnyRecord
-from rig.journal.run import RunInfo, read_info
+from rig.journal.run import SCHEMA, RunInfo, read_info
 from rig.journal.write import MAX_FILES, MAX_LINE_BYTES, journal_name
 
 MAX_BROKEN_KEPT: Final = 100
@@ -88,17 +89,19 @@ class Run:
         if present > len(paths):
             missing = f"missing, although {present - len(paths)} later files are there"
             self.notes.add_broken(journal_name(len(paths)), 0, missing)
-        return [JournalFile(path, last=path is paths[-1]) for path in paths]
+        return [JournalFile(path, last=path is paths[-1], schema=self.info.schema) for path in paths]
 
 
 class JournalFile:
-    """One file of a journal; `notes` are of its latest pass. Of the `last` one the last line may be torn."""
+    """One file of a journal; `notes` are of its latest pass. Of the `last` one the last line may be torn. `schema` is
+    the version of the journal: records of an earlier one are handed out as this rig would have written them."""
 
-    def __init__(self, path: Path, *, last: bool) -> None:
+    def __init__(self, path: Path, *, last: bool, schema: int = SCHEMA) -> None:
         self.path = path
         self.last = last
+        self.schema = schema
         self.notes = ReadNotes()
-        self._decoder = msgspec.json.Decoder(AnyRecord)
+        self._decoder = msgspec.json.Decoder(AnyRecord) if schema >= SCHEMA else earlier.DECODER
 
     def blocks(self) -> Iterator[list[AnyRecord]]:
         """Its records in lists. Lines are read one by one only where a block is not sound. Raises JournalError."""
@@ -111,7 +114,7 @@ class JournalFile:
                 found = list(self._singly(first, block))
             else:
                 notes.lines += count
-            yield found
+            yield found if self.schema >= SCHEMA else earlier.renewed(found)
             first += count
 
     def _whole(self, block: bytes, count: int) -> list[AnyRecord] | None:

@@ -89,7 +89,7 @@ async def perform(call: Call, transport: LoadTransport, journal: Journal) -> Req
     try:
         end, detail = await attempt.run(transport)
     except Exception as error:
-        judgement = Judgement("error", reason=f"defect of the rig: {type(error).__name__}: {error}")
+        judgement = Judgement("error", cause="defect", reason=f"defect of the rig: {type(error).__name__}: {error}")
         attempt.own_failure = judgement.reason
         journal.write(attempt.record(judgement, journal.now()))
         raise
@@ -134,15 +134,19 @@ class _Attempt:
         if not self._marks.resolved:
             return self._failed(f"no address for {self._call.url.host} in time")
         if self._marks.connected_t is None:
-            return self._ended("unconnected", f"ConnectTimeout: not connected within {self._call.limits.connect_s} s")
+            return self._ended(
+                "connect-deadline", f"ConnectTimeout: not connected within {self._call.limits.connect_s} s"
+            )
         return self._ended(self._watch.struck)
 
     def _broken(self, error: httpx.TransportError) -> tuple[End, str]:
         match error:
             case OwnFailureError():
                 return self._failed(str(error))
-            case httpx.ConnectError() | httpx.ConnectTimeout():
+            case httpx.ConnectError():
                 return self._ended("unconnected", _named(error))
+            case httpx.ConnectTimeout():
+                return self._ended("connect-deadline", _named(error))
             case NotHttpError():
                 return self._ended("unparsable", str(error))
             case _:
@@ -181,6 +185,7 @@ class _Attempt:
             unclean_end=judgement.unclean_end,
             damaged=judgement.damaged,
             own_failure=self.own_failure,
+            cause=judgement.cause,
             evidence="" if judgement.outcome == "completed" else self._evidence(judgement.reason),
         )
 

@@ -59,6 +59,7 @@ def test_a_folder_that_is_no_run_is_an_error(tmp_path: Path) -> None:
         rig.open_run(tmp_path)
 
 
+@pytest.mark.processes
 def test_the_example_of_the_docs_runs_on_the_sample() -> None:
     text = (ROOT / "docs" / "dataframes.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -16,6 +16,8 @@ from tests.analysis.generate import Shape, info_of, records_of, write_journal
 from tests.analysis.tape import Tape
 from tests.report.browser import Page, browser
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 async def page(tmp_path: Path) -> AsyncGenerator[Page]:

@@ -56,6 +56,7 @@ def test_a_file_in_the_way_leaves_nothing_behind(sound_run: Path) -> None:
     assert not list(sound_run.glob(".*.tmp"))
 
 
+@pytest.mark.processes
 def test_without_pyarrow_it_says_what_to_install(sound_run: Path) -> None:
     """In a process of its own in which pyarrow cannot be imported."""
     script = (

@@ -139,10 +139,8 @@ def table_of(rows: Iterable[Row]) -> NDArray[np.void]:
 
 
 def by_deadline(end: RequestEnded) -> bool:
-    """A deadline of the rig's own ended it, not the target; also an error that is the rig's own connect deadline."""
-    if end.how in ("hung", "overdue"):
-        return True
-    return end.outcome == "error" and end.connected_t is None and "timeout" in end.evidence.lower()
+    """A deadline of the rig's own ended it, not the target: a loss, or an error by the rig's own connect deadline."""
+    return end.how in ("hung", "overdue") or end.cause == "connect-deadline"
 
 
 def _those(rows: NDArray[np.void], asked: Bools | Places) -> NDArray[np.void]:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from rig.analysis.intake.attempts import Attempts, Row, Source, Told, Way, Ways, row_of, table_of, way_of
 from rig.analysis.intake.ticks import Health, HealthRow, Index, health_row, healths, index_of
-from rig.analysis.recovery.sightings import ServedIds
 from rig.journal.records import (
     AnyRecord,
     FaultChanged,
@@ -35,6 +34,9 @@ from rig.journal.records import (
 RECORDS: Final = 10_000
 """So many make a batch where they come one by one."""
 _ROWS: Final = 1000  # are made a table while they are still at hand
+
+ServedIds: TypeAlias = tuple[str, list[str]]
+"""An instance, and the response ids of requests that it served."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,13 +70,8 @@ def beside(run: Run, files: Sequence[JournalFile]) -> Generator[Iterator[Batch]]
 def _started(files: Sequence[JournalFile]) -> Generator[IO[bytes]]:
     path = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])])
     # -P: nothing that lies where the rig was called is taken for a module of its own
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "rig.analysis.intake.reading",
-        *(f"{file.last:d}{file.path}" for file in files),
-    ]
+    command = [sys.executable, "-P", "-m", "rig.analysis.intake.reading"]
+    command += [f"{file.last:d}:{file.schema}:{file.path}" for file in files]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": path} | _ONE_THREAD
     ) as process:
@@ -118,7 +113,7 @@ def _next(work: IO[bytes], file: JournalFile) -> Told:
 
 
 def _work(files: Sequence[str]) -> None:
-    """In a process of its own: files, each after whether it is the last of its journal, to stdout."""
+    """In a process of its own: batches of files to stdout. `files` are `LAST:SCHEMA:PATH`, see `JournalFile`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it decides
     gc.disable()  # likewise
     waiting: Queue[Told | None] = Queue(_AHEAD)
@@ -126,7 +121,8 @@ def _work(files: Sequence[str]) -> None:
     sender.start()
     try:
         for given in files:
-            file = JournalFile(Path(given[1:]), last=given[0] == "1")
+            last, schema, path = given.split(":", 2)
+            file = JournalFile(Path(path), last=last == "1", schema=int(schema))
             for batch in _batches(file):
                 waiting.put(batch)
             waiting.put(file.notes)

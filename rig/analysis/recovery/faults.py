@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rig.faults.plan.registry import names_where
-from rig.journal.records import STOPPED, FaultChanged, FaultKind, FaultState
+from rig.journal.records import FaultChanged, FaultKind, FaultState
 
 CRASHES: Final[frozenset[str]] = names_where(lambda kind: kind.ends_process)
 """Kinds after which the exo process of a node is a new one."""
@@ -52,6 +52,7 @@ class Fault:
     ineffective: bool = False
     invalid: bool = False
     unhealed: bool = False
+    stopped: bool = False  # skipped because the run had come to its end
     reason: str = ""
     evidence: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])  # per state
 
@@ -59,11 +60,6 @@ class Fault:
     def effective(self) -> bool:
         """Struck, with evidence that was never taken back. Only such a fault counts in a table."""
         return self.struck_t is not None and not (self.ineffective or self.invalid)
-
-    @property
-    def stopped(self) -> bool:
-        """Skipped because the run had come to its end."""
-        return self.skipped and self.reason == STOPPED
 
     @property
     def heal_t(self) -> float | None:
@@ -91,7 +87,7 @@ class Fault:
             case "healed":
                 self.healed_t, self.healed_error_s = record.at_t, record.at_error_s
             case "skipped":
-                self.skipped = True
+                self.skipped, self.stopped = True, record.stopped
             case "ineffective":
                 self.ineffective = True
             case "invalid":

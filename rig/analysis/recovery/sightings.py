@@ -5,15 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
+from rig.analysis.intake.batches import ServedIds
 from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
 
 MAX_SERVED: Final = 10_000
 _FACETS: Final = frozenset({"instances", "node_id"})
 
-ServedIds: TypeAlias = tuple[str, list[str]]
-"""An instance, and the response ids of requests that it served."""
 Instances = dict[str, dict[str, Any]]
 """id → {"model", "runners": {node_id: runner_id}, "port"}."""
 

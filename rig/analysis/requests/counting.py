@@ -2,7 +2,7 @@
 
 A request that ended waits until nothing that could still be written would change how it is counted: a strike, a heal or
 a recovery that belongs to its time. Then it is counted, with some thousand others at once, and forgotten; only lost
-ones are listed. Of probes only the counts are told, and no times.
+requests are listed. Probes are counted, not timed.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from rig.analysis.recovery.decision import Recovery
 from rig.analysis.recovery.faults import Window, in_force
 from rig.analysis.recovery.rescue import Rescue
 from rig.analysis.requests.counts import Counts, Latencies, Timed
-from rig.analysis.requests.settled import NOT_OWN, OWN_NODE, OWN_REJOINING, OWNS, Listener, Settled
+from rig.analysis.requests.settled import NOT_OWN, OWN_NODE, OWN_REJOINING, OWNS, Settled
 from rig.analysis.requests.spans import Spans, of_recovery, of_rescue
 from rig.analysis.requests.tally import CALM, FAULTED, Lost, Tally
+from rig.journal.records import RequestStarted
 
 
 class RequestCounter:
     """Of one source. Feed `ended`, call `settle` when much is `waiting`, and `finish` at the end."""
 
-    def __init__(self, source: Source, context: Context, listener: Listener | None = None) -> None:
+    def __init__(self, source: Source, context: Context) -> None:
         self.result = Tally()
         self._source: Source = source
         self._context = context
-        self._listener = listener
         self._pending: deque[tuple[Attempts, Places]] = deque()
         self._outages = Spans[Recovery](of_recovery)
         self._rescues = Spans[Rescue](of_rescue)
@@ -54,7 +54,7 @@ class RequestCounter:
         self.waiting = 0
 
     def ended(self, attempts: Attempts) -> None:
-        """Takes those of its source."""
+        """Take the requests of this source."""
         mine = np.flatnonzero(attempts.of(self._source))
         if len(mine):
             self._pending.append((attempts, mine))
@@ -62,11 +62,12 @@ class RequestCounter:
 
     def settle(
         self, before_t: float, recoveries: Sequence[Recovery], rescues: Sequence[Rescue], baseline: Window | None
-    ) -> None:
-        """Count what ended before `before_t`, by the recoveries and rescues that were decided so far.
+    ) -> list[Settled]:
+        """Count what ended before `before_t`, by the recoveries and rescues that were decided so far, and return it.
 
         `baseline` is the time of load without faults, in which nothing may be lost.
         """
+        settled: list[Settled] = []
         self._outages.take(recoveries)
         self._rescues.take(rescues)
         while self._pending:
@@ -74,24 +75,26 @@ class RequestCounter:
             late = attempts.ended_t[mine] >= before_t
             count = int(late.argmax()) if late.any() else len(mine)
             if count:
-                self._count(attempts.part(mine[:count]), baseline)
+                settled.append(self._count(attempts.part(mine[:count]), baseline))
                 self.waiting -= count
             if count < len(mine):
                 self._pending[0] = (attempts, mine[count:])
-                return
+                break
             self._pending.popleft()
+        return settled
+
+    def unfinished(self, pairing: Pairing) -> list[RequestStarted]:
+        """The requests that are in flight."""
+        return [start for start in pairing.in_flight.values() if start.source == self._source]
 
     def finish(self, pairing: Pairing) -> Tally:
         """The result, given that no record follows: what is in flight has no end."""
-        for start in pairing.in_flight.values():
-            if start.source == self._source:
-                if self._open_loop:
-                    self._late(np.array([start.planned_t]), np.array([start.t]))
-                counts = self._cell(way_of(start)).counts
-                counts.started += 1
-                counts.unfinished += 1
-                if self._listener is not None:
-                    self._listener.unfinished(start, self._context.now_t)
+        for start in self.unfinished(pairing):
+            if self._open_loop:
+                self._late(np.array([start.planned_t]), np.array([start.t]))
+            counts = self._cell(way_of(start)).counts
+            counts.started += 1
+            counts.unfinished += 1
         for way, count in pairing.overwritten.items():
             if way.source == self._source:
                 self._cell(way).counts.started += count
@@ -107,7 +110,7 @@ class RequestCounter:
             cell = self._cells[way] = _Cell()
         return cell
 
-    def _count(self, attempts: Attempts, baseline: Window | None) -> None:
+    def _count(self, attempts: Attempts, baseline: Window | None) -> Settled:
         settled = self._judge(attempts)
         exposed = settled.exposed
         calm = ~exposed & (settled.own == NOT_OWN) & (attempts.fault == NOBODY) & ~self.unwedged(attempts)
@@ -124,11 +127,10 @@ class RequestCounter:
             self._time(settled, calm)
         self._remark(attempts)
         self._blame(settled)
-        if self._listener is not None:
-            self._listener.settled(settled)
+        return settled
 
     def _judge(self, attempts: Attempts) -> Settled:
-        """Marks each failure with the fault to which it is attributed."""
+        """Decide what each request met, and mark each failure with the fault to which it is attributed."""
         windows = self._context.windows
         own_node = windows.own_node(attempts)
         own = np.where(own_node, OWN_NODE, np.where(windows.rejoining(attempts), OWN_REJOINING, NOT_OWN))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig.analysis.intake.attempts import Floats, Rows
+from rig.analysis.settings import NO_OBJECTIVES, Objectives
 from rig.journal.records import How
 from rig.load.sketch import GapSketch, LogSketch
 
@@ -66,33 +67,6 @@ class Counts:
 
 
 _COUNTED: Final = tuple(field.name for field in fields(Counts))
-
-
-@dataclass(frozen=True, slots=True)
-class Objectives:
-    """Seconds; what is None is not asked for. TTFT and ITL are asked of streams alone, the others have none.
-
-    Goodput counts the requests that meet *all* objectives (DistServe, OSDI 2024; `vllm bench serve --goodput`).
-    """
-
-    ttft_s: float | None = None
-    itl_s: float | None = None
-    e2el_s: float | None = None
-
-    @property
-    def any(self) -> bool:
-        return (self.ttft_s, self.itl_s, self.e2el_s) != (None, None, None)
-
-    def met(self, ttft_s: Floats, itl_s: Floats, e2el_s: Floats) -> NDArray[np.bool_]:
-        """Which requests met all of them; what one cannot have (NaN) is not asked of it."""
-        met = np.ones(len(e2el_s), dtype=np.bool_)
-        for limit_s, values in ((self.ttft_s, ttft_s), (self.itl_s, itl_s), (self.e2el_s, e2el_s)):
-            if limit_s is not None:
-                met &= ~(values > limit_s)
-        return met
-
-
-NO_OBJECTIVES: Final = Objectives()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from rig.analysis.firsts import Firsts
-from rig.analysis.requests.counts import Counts, Latencies, Objectives
+from rig.analysis.requests.counts import Counts, Latencies
+from rig.analysis.settings import Objectives
 from rig.journal.records import How
 from rig.load.sketch import LogSketch
 

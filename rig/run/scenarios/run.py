@@ -96,13 +96,13 @@ class _ScenarioRun:
         activities.start("observe", observer.run(self._late_stop))
         activities.enter("setup")
         await self._seen()
-        await self._player.harming.look("before the scenario")
+        await self._player.harming.look("start")
         activities.enter("faults")
         played = await self._player.play(self._scenario, self._halt.event)
         await asyncio.sleep(self._pace.scale(TAIL_S))
         activities.enter("drain")
         await observer.read_events()
-        await self._player.harming.look("after the scenario")
+        await self._player.harming.look("end")
         return "" if played or self._halt.event.is_set() else "the scenario could not be played to its end"
 
     async def _stop(self) -> None:
