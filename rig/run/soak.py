@@ -67,6 +67,7 @@ class SoakRun:
             settings.entries,
             journal,
             seed=settings.seed,
+            requests=None,
             backoff=Backoff().paced(settings.pace),
             grace_s=paced_grace_s(settings.pace),
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import dataclasses
 import inspect
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,8 +22,12 @@ from rig.journal.records import ActivityDied, AnyRecord, LockLost, RunEnded, Ste
 from rig.journal.write import Journal
 from rig.lab.simulated.cluster import VirtualCluster
 from rig.lab.simulated.loop import VirtualLoop
+from rig.load.client import LoadDriver
+from rig.load.prober import Prober
 from rig.observe.observer import Observer
+from rig.run import soak
 from rig.run.compose import Parts, put_together
+from rig.run.deployments import DeploymentsPosted
 from rig.run.scenarios.read import load_scenario
 from rig.run.scenarios.run import journal_scenario
 from rig.run.soak import SoakRun, soak_on
@@ -36,6 +42,20 @@ WORKLOAD = Workload(name="few", models=[Model(model="lab/tiny-a")])
 def test_nothing_of_a_run_has_a_default(made: Callable[..., Any]) -> None:
     parameters = inspect.signature(made).parameters.values()
     assert [one.name for one in parameters if one.default is not inspect.Parameter.empty] == []
+
+
+def called_in(module: ModuleType, name: str) -> list[ast.Call]:
+    calls = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.Call)]
+    return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == name]
+
+
+@pytest.mark.parametrize("part", [LoadDriver, Prober, DeploymentsPosted])
+def test_a_soak_leaves_nothing_to_the_defaults_of_its_parts(part: Callable[..., Any]) -> None:
+    """Others may: `rig load` has no pace, for one."""
+    (call,) = called_in(soak, part.__name__)
+    parameters = list(inspect.signature(part).parameters)
+    given = {*parameters[: len(call.args)], *(keyword.arg for keyword in call.keywords)}
+    assert set(parameters) - given == set()
 
 
 def play(folder: Path, prepare: Callable[[Stand], tuple[Stand, Callable[[AnyRecord], None]]]) -> list[AnyRecord]:
