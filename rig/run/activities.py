@@ -1,4 +1,4 @@
-"""The activities of a run from its first phase to its last record: each is watched, and none dies unnoticed."""
+"""Conducts a run from its first phase to its last record, and watches its activities: none dies unnoticed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rig.run.halting import Halt
 
 Activity = Literal["load", "injection", "observe", "prober"]
 Course: TypeAlias = Callable[[], Awaitable[str]]
-"""What a run does between its first phase and its last; returns what else there is to say of its end."""
+"""What a run does; returns a remark for the record of its end, or nothing."""
 
 HURRY_S: Final = 2.0  # how long activities are awaited when the run is interrupted
 
 
 @dataclass
 class Activities:
-    """Of one run. `aborted` is called when a FaultError ends it."""
+    """The activities of one run."""
 
     journal: Journal
     halt: Halt
@@ -31,7 +31,7 @@ class Activities:
     async def conduct(self, course: Course, stop: Callable[[], Awaitable[None]]) -> RunEnded:
         """Runs the course, then `stop`, which ends every activity; writes the last record and returns it.
 
-        An error of the rig ends a run that has failed; any other one is a defect, which is raised after that.
+        A RigError ends the run as failed. Any other exception is a defect of the rig, raised after that.
         """
         telling = asyncio.create_task(self._tell_unlocked())
         detail, defect = "", None
@@ -69,7 +69,7 @@ class Activities:
         self._tasks[activity] = asyncio.create_task(self._watched(activity, work, aborted))
 
     async def wait(self, activity: Activity, limit_s: float, *, hurry: bool = True) -> None:
-        """For its own end, which it has been told to come to; cancelled after that, or `HURRY_S` after a hurry."""
+        """Waits for an activity that has been told to stop; cancels it after `limit_s`, or `HURRY_S` after a hurry."""
         task = self._tasks.get(activity)
         if task is None:
             return

@@ -1,4 +1,4 @@
-"""The one place where a run is put together: a soak as a scenario, on machines as on simulated nodes."""
+"""The one place where runs are put together: soaks and scenarios, on real machines and on simulated nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rig.targets.target import Target
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What every run is made of, wired to each other."""
+    """The parts that every run has, wired together."""
 
     journal: Journal
     activities: Activities
@@ -88,4 +88,6 @@ async def _instances_now(target: Target, view: ClusterView, entries: Mapping[str
 
 def _over_rdma(workload: Workload) -> frozenset[str]:
     """The models whose instances speak RDMA among each other."""
-    return frozenset(one.model for one in workload.models if one.instance_meta == "MlxJaccl" and one.min_nodes > 1)
+    return frozenset(
+        model.model for model in workload.models if model.instance_meta == "MlxJaccl" and model.min_nodes > 1
+    )

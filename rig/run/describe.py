@@ -24,7 +24,7 @@ _SPARE_FAULTS: Final = 20  # beyond the expected ones: a quick target is struck 
 
 
 def describe(settings: SoakSettings, stand: Stand, clock: RunClock) -> RunInfo:
-    """Of a soak."""
+    """What `run.json` says about a soak."""
     plan, pace = settings.plan, settings.pace.factor
     expected = expected_count(settings.schedule(), plan, duration_s=settings.length_s, pace=pace)
     info = describe_run(settings.folder.name, stand, clock)
@@ -45,7 +45,7 @@ def describe(settings: SoakSettings, stand: Stand, clock: RunClock) -> RunInfo:
 
 
 def describe_run(name: str, stand: Stand, clock: RunClock) -> RunInfo:
-    """What any run says of where and with what it is made; of what it does, nothing yet."""
+    """The part that all runs have in common: where the run takes place, and with which software."""
     emulated, versions = stand.inventory.emulated, software()
     return RunInfo(
         run=name,
@@ -76,7 +76,7 @@ def own_revision() -> str | None:
     if not (folder / ".git").exists():
         return None
     try:
-        told = subprocess.run(
+        described = subprocess.run(
             ["git", "-C", str(folder), "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"],
             capture_output=True,
             text=True,
@@ -85,7 +85,7 @@ def own_revision() -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return told.stdout.strip() or None
+    return described.stdout.strip() or None
 
 
 def software() -> dict[str, str]:

@@ -38,7 +38,7 @@ _HEAL_LIMIT_S: Final = 60.0
 
 @contextmanager
 def soak_on(stand: Stand, settings: SoakSettings, forensics: Forensics | None) -> Generator[SoakRun]:
-    """A soak that is about to begin, journalled into the folder of the settings. Raises JournalError."""
+    """Yields a soak that is ready to run and journals into the folder of its settings. Raises JournalError."""
     clock = stand.clock()
     info = describe(settings, stand, clock)
     with put_together(
@@ -48,7 +48,7 @@ def soak_on(stand: Stand, settings: SoakSettings, forensics: Forensics | None) -
 
 
 class SoakRun:
-    """Built once per run; `await run()` gives the reason it ended. Attributes may be read for a live view."""
+    """One soak: `await run()` returns its last record. The public attributes may be read for a live view."""
 
     def __init__(
         self, parts: Parts, stand: Stand, settings: SoakSettings, info: RunInfo, forensics: Forensics | None

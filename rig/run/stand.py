@@ -1,6 +1,6 @@
-"""What a run stands on, and all by which it touches the world.
+"""What a run stands on: everything through which it affects or observes the outside world.
 
-Nothing here has a default: whoever puts a run together says each of them, so that no safeguard can be forgotten.
+Nothing here has a default. Whoever puts a run together provides each part, so that no safeguard can be forgotten.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Health: TypeAlias = Callable[[Journal], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, kw_only=True)
 class Stand:
-    """`nodes` are connected, locked by `owner` and agreed to: `pids` were named and may be killed, and on those that
-    are `rehearsed` a restart is known to work. `halt` ends the run, and hears when a lock is lost.
+    """`nodes` are connected and locked by `owner`; the user has agreed that `pids` may be killed. On `rehearsed` nodes
+    a restart is known to work. `halt` ends the run early, and is told when a lock is lost.
     """
 
     inventory: Inventory
@@ -35,7 +35,7 @@ class Stand:
     rehearsed: frozenset[str]
     halt: Halt
     clock: Callable[[], RunClock]
-    """The clock of a run that begins now."""
+    """Makes the clock of a run, which starts at 0 when it is made."""
     token: Token
     health: Health
 
