@@ -34,6 +34,7 @@ from rig.run.scenarios.scenario import Scenario
 from rig.run.scenarios.scenario import Step as ScenarioStep
 from rig.run.stand import Stand
 from rig.targets.exo.api import Exo
+from rig.written import duration
 
 EMBEDDED: Final = "embedded"
 _HARMING: Final = Plan(name="verify", kinds={"node-crash": KindPlan(), "runner-kill": KindPlan()})
@@ -278,7 +279,7 @@ def _print(played: list[Played], inventory: Inventory) -> None:
             continue
         wanted = set(one.scenario.proves)
         proves = ", ".join(f"{c.name}" for c in one.verdict.checks if c.name in wanted and c.status == "pass")
-        table.add_row(one.verdict.word, one.scenario.name, proves, f"{one.took_s:.0f} s", "\n".join(_wrong(one)))
+        table.add_row(one.verdict.word, one.scenario.name, proves, duration(one.took_s), "\n".join(_wrong(one)))
     console.print(table)
 
 

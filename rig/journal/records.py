@@ -79,6 +79,35 @@ class RequestStarted(Record, frozen=True, kw_only=True, tag="request_start"):
     streamed: bool
     prompt_tokens: int
     max_tokens: int
+    canary: str | None = None  # which one, where it is one
+
+
+class CanaryAnswered(Record, frozen=True, kw_only=True, tag="canary"):
+    """What a canary was answered that completed; written after its end line.
+
+    `pieces` are the text as it came (one piece where it was not streamed), and empty where a record before has the same
+    `digest` of this canary, model and form.
+    """
+
+    id: str  # of its request
+    canary: str
+    model: str
+    entry: str
+    streamed: bool
+    alone: bool = False  # no other request of the load was on its way
+    started_t: float
+    response_id: str | None = None
+    digest: str
+    pieces: list[str] = []
+
+
+class AnswerMalformed(Record, frozen=True, kw_only=True, tag="malformed"):
+    """An answer that completed and whose form a client cannot rely on."""
+
+    id: str  # of its request
+    model: str
+    entry: str
+    what: list[str]
 
 
 class HeldBack(Record, frozen=True, kw_only=True, tag="held_back"):
@@ -396,6 +425,8 @@ AnyRecord: TypeAlias = (
     | LockLost
     | RequestStarted
     | RequestEnded
+    | CanaryAnswered
+    | AnswerMalformed
     | HeldBack
     | FaultChanged
     | Unwedged

@@ -44,6 +44,7 @@ class Heard:
     late_tokens: int = 0  # those that came after the finish reason
     after: str | None = None  # what was said after the finish reason and should not have been
     done: bool = False  # `[DONE]` was seen
+    mixed: str | None = None  # chunks that are not of one answer, in words
     body_bytes: int = 0  # white space around a body that is not streamed does not count
 
 

@@ -31,6 +31,8 @@ from rig.run.stand import Stand
 from rig.run.successes import Successes
 from rig.run.unwedging import Unwedger
 
+ALONE_SHARE: Final = 0.2
+"""Of the baseline, at most, to ask canaries one by one."""
 _DRAIN_GRACE_S: Final = 15.0  # beyond the requests' own total deadline
 _LOOK_S: Final = 0.05
 _HEAL_LIMIT_S: Final = 60.0
@@ -70,6 +72,7 @@ class SoakRun:
             requests=None,
             backoff=Backoff().paced(settings.pace),
             grace_s=paced_grace_s(settings.pace),
+            alone_s=settings.plan.baseline * ALONE_SHARE,
         )
         self.prober = Prober(
             settings.models,

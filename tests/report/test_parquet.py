@@ -11,7 +11,7 @@ import pytest
 
 from rig.errors import JournalError
 from rig.journal.read import read_run
-from rig.report.columns import FAULTS, RECOVERIES, REQUESTS
+from rig.report.figures import FAULT, RECOVERY, REQUEST
 from rig.report.parquet import FILES, write_parquet
 from rig.report.write import read_report
 
@@ -23,7 +23,7 @@ def test_they_hold_what_the_tables_count(lossy_run: Path) -> None:
     assert [path.name for path in written] == list(FILES)
     requests, faults, recoveries = (pd.read_parquet(path) for path in written)
     assert [list(frame.columns) for frame in (requests, faults, recoveries)] == [
-        list(columns) for columns in (REQUESTS, FAULTS, RECOVERIES)
+        list(shape.columns) for shape in (REQUEST, FAULT, RECOVERY)
     ]
     analysis = read_report(lossy_run).analysis
     total = analysis.requests.total

@@ -300,6 +300,7 @@ def _add(counts: Counts, settled: Settled, which: Bools) -> None:
     told = which & ~settled.void
     counts.completed += int(np.count_nonzero(told & attempts.ok))
     counts.error += int(np.count_nonzero(told & attempts.error))
+    counts.error_own_node += int(np.count_nonzero(told & attempts.error & own_node))
     lost = told & attempts.lost
     if lost.any():
         counts.lost += int(np.count_nonzero(lost))

@@ -31,6 +31,7 @@ class Counts:
     exposed: int = 0
     own_node: int = 0
     own_rejoining: int = 0
+    error_own_node: int = 0
     lost_own_node: int = 0
     lost_own_rejoining: int = 0
     hung: int = 0

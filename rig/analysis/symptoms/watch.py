@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from rig.analysis.answers.watch import AnswerWatch
 from rig.analysis.firsts import Firsts
 from rig.analysis.intake.ticks import Health, Index, handed_over
 from rig.analysis.symptoms.blind import Blind
@@ -18,8 +19,10 @@ from rig.analysis.symptoms.rings import Apart, RingWatch
 from rig.analysis.symptoms.speed import SpeedWatch
 from rig.analysis.symptoms.views import ViewWatch
 from rig.journal.records import (
+    AnswerMalformed,
     AnyRecord,
     ApiCall,
+    CanaryAnswered,
     EventLogRead,
     EventSeen,
     Expected,
@@ -65,6 +68,7 @@ class Watch:
         self.rings = RingWatch(self.pace)
         self.memory = MemoryWatch(own_word=not self.embedded, pace=self.pace)
         self.speed = SpeedWatch()
+        self.answers = AnswerWatch()
         self.blind = Blind()
         self.looking = Looking()
         self._drained = False
@@ -78,11 +82,14 @@ class Watch:
                 self.memory.feed,
                 self.processes.feed,
                 self.rings.feed,
+                self.answers.feed,
             ],
-            Reachability: [self.views.feed, self.rings.feed],
+            Reachability: [self.views.feed, self.rings.feed, self.answers.feed],
+            CanaryAnswered: [self.answers.feed],
+            AnswerMalformed: [self.answers.feed],
             MasterSeen: state,
-            FaultChanged: state,
-            PhaseStarted: [self.calm.feed, self.memory.feed, self._phase],
+            FaultChanged: [*state, self.answers.feed],
+            PhaseStarted: [self.calm.feed, self.memory.feed, self.answers.feed, self._phase],
             Unwedged: [self.calm.feed, self.processes.feed],
             EventSeen: [self.keeper.feed],
             EventLogRead: [self.keeper.feed],
