@@ -106,7 +106,7 @@ def status(*, folder: Path | None, as_json: bool) -> int:
         {
             "node": name,
             "api": node.api,
-            "main": _main_state(pids, name, Path(node.exo.pid_path)),
+            "main": _main_state(pids, name, Path(node.process.pid_path)),
             "filter_rules": _filter_rules(f"{layout.sockets}/{index}/control"),
         }
         for index, (name, node) in enumerate(own.nodes.items(), start=1)

@@ -29,7 +29,7 @@ from rig.soak.halting import Halt, unless
 from rig.soak.interrupt import Interrupt
 from rig.soak.run import SoakRun
 from rig.soak.settings import SoakSettings, paced
-from rig.targets.exo.api import Exo
+from rig.targets.target import open_target
 
 CLUSTER_FOLDER: Final = "cluster"
 
@@ -97,7 +97,7 @@ async def _run(settings: SoakSettings, ready: Ready, halt: Halt, console: Consol
     info = describe(settings, clock, dict.fromkeys(settings.inventory.nodes))
     write_run(settings.folder, info)
     journal = Journal(settings.folder, clock)
-    target = Exo()
+    target = open_target(settings.inventory.target)
     try:
         forensics = Forensics(ready.nodes, settings.folder)
         run = SoakRun(

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from rig.cli.instances import instances_now
 from rig.cli.reach import Reach, running_nodes
 from rig.cli.streams import console_on
 from rig.clock import RunClock
@@ -30,7 +29,8 @@ from rig.nodes.scripts import upload
 from rig.nodes.ssh import Nodes, open_nodes
 from rig.soak.halting import unless
 from rig.soak.interrupt import Interrupt
-from rig.targets.exo.api import Exo
+from rig.targets.now import instances_by_any
+from rig.targets.target import open_target
 
 BY_HAND = -1
 HOLD_MAX_S = 3600.0
@@ -121,7 +121,7 @@ async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -
         console.print(text, markup=False)
 
     with Interrupt() as interrupt:
-        target = Exo()
+        target = open_target(reach.inventory.target)
         try:
             async with AsyncExitStack() as stack:
                 ready = await unless(interrupt.event, _ready(stack, reach, planned, yes=yes, say=say))
@@ -129,7 +129,7 @@ async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -
                     return interrupt.exit_code
                 context = AimContext(
                     nodes=ready.nodes,
-                    instances=lambda: instances_now(target, ready.nodes),
+                    instances=lambda: instances_by_any(target, ready.nodes),
                     rehearsed=ready.rehearsed,
                     emulated=reach.inventory.emulated is not None,
                 )

@@ -25,7 +25,7 @@ from rig.journal.records import (
     RequestStarted,
     Unwedged,
 )
-from rig.soak.awaited import runners_of
+from rig.soak.awaited import workers_of
 from rig.soak.run import SoakRun
 
 _REFRESH_S: Final = 0.25
@@ -187,7 +187,7 @@ def _models(run: SoakRun) -> RenderableType:
     for model in run.settings.models:
         success = run.successes.latest.get(model)
         ago = "never" if success is None else f"{run.journal.now() - success.ended_t:.1f} s ago"
-        table.add_row(model, str(statuses.get(model, "not listed")), runners_of(run.observer.view, model), ago)
+        table.add_row(model, str(statuses.get(model, "not listed")), workers_of(run.observer.view, model), ago)
     return table
 
 

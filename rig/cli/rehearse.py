@@ -7,7 +7,6 @@ import asyncio
 from rich.table import Table
 from rich.text import Text
 
-from rig.cli.instances import instances_now
 from rig.cli.reach import Reach
 from rig.cli.serving import until_serving
 from rig.cli.streams import console_on
@@ -26,7 +25,8 @@ from rig.nodes.rehearse import rehearsed
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import open_nodes
 from rig.soak.interrupt import Interrupt
-from rig.targets.exo.api import Exo
+from rig.targets.now import instances_by_any
+from rig.targets.target import open_target
 
 _NO_RUNNER = "no instance of a model serves: nothing to kill a runner of"
 
@@ -56,7 +56,7 @@ async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> 
 
     found: list[Rehearsed] = []
     with Interrupt() as interrupt:
-        target = Exo()
+        target = open_target(reach.inventory.target)
         try:
             async with open_nodes(reach.inventory) as nodes:
                 await asyncio.gather(*(upload(conn) for conn in nodes.values()))
@@ -66,7 +66,7 @@ async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> 
                         await first_contact(nodes, yes=yes, say=say)
                     context = AimContext(
                         nodes=nodes,
-                        instances=lambda: instances_now(target, nodes),
+                        instances=lambda: instances_by_any(target, nodes),
                         rehearsed=await rehearsed(nodes),
                         emulated=reach.inventory.emulated is not None,
                     )

@@ -65,7 +65,7 @@ async def until_serving(
 
 async def _unlisted(models: Sequence[str], instances: InstancesNow) -> list[str]:
     try:
-        listed = {one.model for one in await instances() if one.runners}
+        listed = {one.model for one in await instances() if one.workers}
     except RigError:
         return list(models)
     return [model for model in models if model not in listed]

@@ -27,7 +27,7 @@ from rig.journal.records import AnyRecord, Expected, FaultChanged, Step
 from rig.journal.run import new_run_folder
 from rig.soak.halting import Halt
 from rig.soak.interrupt import Interrupt
-from rig.targets.exo.api import Exo
+from rig.targets.target import open_target
 from rig.verify.clearing import Clearing
 from rig.verify.read import load_scenario, stock_scenarios
 from rig.verify.run import Result, Stand, run_scenario
@@ -149,7 +149,7 @@ async def _play_group(
         halt=halt,
         say=lambda text: console.print(text, markup=False, soft_wrap=True),
     )
-    target = Exo()
+    target = open_target(inventory.target)
     try:
         async with AsyncExitStack() as stack:
             ready = await preparation.ready(stack)

@@ -15,6 +15,7 @@ from rig.config.fields import WRITTEN
 from rig.config.inventory import Inventory
 from rig.config.problems import FieldPath, Place, Problem, Source, error_of, locate
 from rig.config.stock import Folder, find
+from rig.config.target_fields import model_for
 from rig.config.traces import read_trace
 from rig.config.tree import Tree, parse
 from rig.config.workload import Workload
@@ -61,6 +62,7 @@ def read_file(
     also: tuple[str, ...] = ()
     if model is Inventory:
         tree, also = _with_defaults(tree), ("defaults",)
+        model = cast("type[_Model]", model_for(tree.value))
     try:
         value = model.model_validate(tree.value, context=WRITTEN)
     except ValidationError as error:

@@ -8,7 +8,7 @@ from rig.faults.plan.kind import Acting, FaultKind, KindPlan, SingleNode
 
 
 def _values(acting: Acting[KindPlan]) -> Mapping[str, str]:
-    return {"start": acting.node.exo.start or ""}
+    return {"start": acting.node.process.start or ""}
 
 
 KIND = FaultKind(

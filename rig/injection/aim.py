@@ -25,8 +25,9 @@ from rig.nodes.inspect import Inspection, inspect
 from rig.nodes.master import Ruling, Word, rule
 from rig.nodes.scripts import process_values
 from rig.nodes.ssh import Nodes
+from rig.targets.views import Instance
 
-__all__ = ["Act", "Aim", "AimContext", "CannotAim", "InstanceView", "find_master", "resolve"]
+__all__ = ["Act", "Aim", "AimContext", "CannotAim", "find_master", "resolve"]
 
 RDMA_ALIVE = "partial: the control plane is cut, RDMA over Thunderbolt is not, which no packet filter sees"
 MASTER_LIMIT_S: Final = 20.0  # an election, or a node that has just started and claims for a while
@@ -34,17 +35,8 @@ _MASTER_LOOK_S: Final = 0.5
 NOT_REHEARSED = "no restart was ever rehearsed there: run `rig doctor --rehearse-restart`"
 
 
-@dataclass(frozen=True)
-class InstanceView:
-    """An instance as the target tells of it at this moment; `runners` maps the inventory's node names to runner ids."""
-
-    instance_id: str
-    model: str
-    runners: dict[str, str]
-    port: int | None  # the ring's
-
-
-InstancesNow: TypeAlias = Callable[[], Awaitable[Sequence[InstanceView]]]
+InstancesNow: TypeAlias = Callable[[], Awaitable[Sequence[Instance]]]
+"""The instances as the target lists them at this moment, their nodes named as in the inventory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,9 +132,7 @@ def choose_master(seen: Sequence[Inspection], silent: Sequence[str] = ()) -> Rul
     return Ruling(ruling.master, f"{', '.join(odd)} claim it too, by log or by open files") if odd else ruling
 
 
-def choose_runner(
-    planned: Planned, instances: Sequence[InstanceView]
-) -> tuple[InstanceView, str, tuple[InstanceView, ...]]:
+def choose_runner(planned: Planned, instances: Sequence[Instance]) -> tuple[Instance, str, tuple[Instance, ...]]:
     """Which instance of the model, on which node, and the other instances that have a runner there. Pure.
 
     Nodes take turns with the number of the fault, so that a schedule means the same each time.
@@ -150,12 +140,12 @@ def choose_runner(
     mine = [one for one in instances if one.model == planned.model]
     if not mine:
         raise CannotAim(f"no instance of {planned.model} is there")
-    places = sorted((node, one.instance_id) for one in mine for node in one.runners if node in planned.nodes)
+    places = sorted((node, one.id) for one in mine for node in one.workers if node in planned.nodes)
     if not places:
         raise CannotAim(f"{planned.model} has no runner on a node that may be hit")
     node, identity = places[planned.index % len(places)]
-    chosen = next(one for one in mine if one.instance_id == identity)
-    others = tuple(one for one in instances if one is not chosen and node in one.runners)
+    chosen = next(one for one in mine if one.id == identity)
+    others = tuple(one for one in instances if one is not chosen and node in one.workers)
     return chosen, node, others
 
 
@@ -204,7 +194,7 @@ async def _runner(planned: Planned, context: AimContext) -> Aim:
         acts=(Act(node=name, kind=planned.kind, values=values),),
         nodes=(name,),
         model=planned.model,
-        instance=chosen.instance_id,
+        instance=chosen.id,
     )
 
 
@@ -248,9 +238,9 @@ async def _over_rdma(left: Sequence[str], right: Sequence[str], context: AimCont
     except TargetError:
         return f"{RDMA_ALIVE} (models over RDMA: {', '.join(sorted(context.rdma_models))})"
     across = [
-        one.model
+        str(one.model)
         for one in instances
-        if one.model in context.rdma_models and one.runners.keys() & set(left) and one.runners.keys() & set(right)
+        if one.model in context.rdma_models and one.workers.keys() & set(left) and one.workers.keys() & set(right)
     ]
     return f"{RDMA_ALIVE}: {', '.join(sorted(set(across)))}" if across else ""
 

@@ -19,9 +19,8 @@ FaultState: TypeAlias = Literal[
     "planned", "leased", "struck", "holding", "healed", "skipped", "ineffective", "invalid", "unhealed"
 ]
 Phase: TypeAlias = Literal["setup", "warmup", "baseline", "faults", "drain", "end"]
-Facet: TypeAlias = Literal[
-    "node_id", "nodes", "links", "instances", "runners", "loading", "deployments", "memory", "event_index"
-]
+Facet: TypeAlias = str
+"""What a node of the target tells of, in the target's words."""
 
 
 EVENT_LOG_UNREAD: Final = "event-log-unread"

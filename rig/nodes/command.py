@@ -19,7 +19,7 @@ async def carry_out(conn: NodeConnection, which: Which, *, timeout_s: float) -> 
 
     Raises NodeNotReady when it ends badly or the node is locked by another rig; SshError, CommandTimeout.
     """
-    command: str | None = getattr(conn.node.exo, which)
+    command: str | None = getattr(conn.node.process, which)
     assert command is not None, f"the inventory has no exo.{which}"
     values = {"rig_dir": conn.node.rig_dir, "lock": conn.lock, _KEYS[which]: command}
     line = script_command(conn, "command.sh", values)

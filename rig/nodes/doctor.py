@@ -141,7 +141,7 @@ async def _inspected(conn: NodeConnection, kinds: frozenset[str] | None, own_loc
 
 
 async def _exo(conn: NodeConnection, seen: Inspection) -> Finding:
-    exo = conn.node.exo
+    exo = conn.node.process
     if seen.main is not None:
         runners = len(seen.runners)
         return Finding(conn.name, "exo", "ok", f"pid {seen.main.pid}, {runners} runners: {seen.main.command[:100]}")
@@ -246,7 +246,7 @@ async def _clock(conn: NodeConnection) -> list[Finding]:
 
 async def _restart(conn: NodeConnection, kinds: frozenset[str] | None) -> list[Finding]:
     needed = kinds is None or any(kind.restarts for kind in kinds_of(kinds))
-    if conn.node.exo.start is None:
+    if conn.node.process.start is None:
         text = "how exo is started is not known: crash faults are refused"
         return [Finding(conn.name, "restart", "fail" if needed else "warn", text, "say it as `exo.start`")]
     if conn.name not in await rehearsed({conn.name: conn}):

@@ -95,7 +95,7 @@ async def inspect(
     conn: NodeConnection, what: What = "all", *, pids: list[int] | None = None, timeout_s: float = 10.0
 ) -> Inspection:
     """Runs `inspect.sh` (read-only). The scripts must have been uploaded. Raises NodeError and its kinds."""
-    values = {**process_values(conn.node), "log": conn.node.exo.log_path, "what": what}
+    values = {**process_values(conn.node), "log": conn.node.process.log_path, "what": what}
     if pids is not None:
         values["pids"] = " ".join(str(pid) for pid in pids)
     result = await conn.run(script_command(conn, "inspect.sh", values), timeout_s=timeout_s)

@@ -75,21 +75,21 @@ def judge_instances(name: str, instances: Mapping[str, str], deployed: Collectio
 
 def _home(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterator[Finding]:
     if facts.get("home") == "0":
-        yield Finding(name, "home", "fail", f"{node.exo.home} is not there", "correct `exo.home`")
+        yield Finding(name, "home", "fail", f"{node.process.home} is not there", "correct `exo.home`")
     elif facts.get("home_writable") == "0":
         level: Level = "fail" if needing(kinds, "disk") else "warn"
         yield Finding(
-            name, "home", level, f"{node.exo.home} cannot be written by {facts.get('user')}", "log in as exo's user"
+            name, "home", level, f"{node.process.home} cannot be written by {facts.get('user')}", "log in as exo's user"
         )
     elif "home" in facts:
-        yield Finding(name, "home", "ok", node.exo.home)
+        yield Finding(name, "home", "ok", node.process.home)
 
 
 def _foreign(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterator[Finding]:
     del kinds
     others = [pid for pid in facts.get("exo_processes", "").split() if pid != facts.get("main")]
     if others:
-        text = f"more processes match `exo.match` than the one of {node.exo.pid_path}: {', '.join(others)}"
+        text = f"more processes match `exo.match` than the one of {node.process.pid_path}: {', '.join(others)}"
         yield Finding(name, "foreign exo", "warn", text, "make `exo.match` fit one only, or end what nobody needs")
 
 

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 
-from rig.config.inventory import ExoProcess
+from rig.config.inventory import Node
 from rig.errors import NodeError, NodeNotReady
 from rig.nodes.command import carry_out
 from rig.nodes.inspect import Inspection, Process, inspect
@@ -23,9 +23,10 @@ KILL_LIMIT_S = 20.0  # a process with much memory takes a while to end
 POLL_S = 0.2
 
 
-def fingerprint(exo: ExoProcess) -> str:
+def fingerprint(node: Node) -> str:
     """Of the commands that a rehearsal has proved to work."""
-    text = "\0".join(command or "" for command in (exo.start, exo.hold, exo.release))
+    process = node.process
+    text = "\0".join(command or "" for command in (process.start, process.hold, process.release))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -41,7 +42,7 @@ async def rehearse(conn: NodeConnection, say: Callable[[str], None]) -> Process:
     Whatever goes wrong on the way, and when it is cancelled, exo is started again, or it is said that it is down.
     Raises NodeNotReady with what did not happen; what `hold` held is released all the same.
     """
-    exo = conn.node.exo
+    exo = conn.node.process
     if exo.start is None:
         remedy = "say in the inventory how exo is started (`exo.start`)"
         raise NodeNotReady(conn.name, "how exo is started is not known", remedy=remedy)
@@ -71,14 +72,14 @@ async def rehearse(conn: NodeConnection, say: Callable[[str], None]) -> Process:
         how = "`exo.stop`" if exo.stop is not None else "SIGTERM"
         text = f"exo did not end within {STOP_LIMIT_S:g} s of {how}: it was killed, and runs again (pid {main.pid})"
         raise NodeNotReady(conn.name, text, remedy="give an `exo.stop` that ends it; this restart is not remembered")
-    await conn.put(_path(conn), f"{fingerprint(exo)}\n".encode())
+    await conn.put(_path(conn), f"{fingerprint(conn.node)}\n".encode())
     say(f"{conn.name}: remembered")
     return main
 
 
 async def _take_down(conn: NodeConnection, before: Inspection) -> bool:
     """Stops exo by the inventory's command, else by SIGTERM to the main process. False: it had to be killed."""
-    exo, main = conn.node.exo, before.main
+    exo, main = conn.node.process, before.main
     assert main is not None
     try:
         if exo.hold is not None:
@@ -153,7 +154,7 @@ async def _remembered(conn: NodeConnection) -> bool:
         said = await conn.run(f"cat {q(_path(conn))}", check=False)
     except NodeError:
         return False
-    return conn.node.exo.start is not None and said.stdout.strip() == fingerprint(conn.node.exo)
+    return conn.node.process.start is not None and said.stdout.strip() == fingerprint(conn.node)
 
 
 def _path(conn: NodeConnection) -> str:

@@ -148,7 +148,7 @@ def script_stdin(values: Mapping[str, str]) -> bytes | None:
 
 def process_values(node: Node) -> dict[str, str]:
     """The arguments that every script takes which has to do with exo's processes."""
-    exo = node.exo
+    exo = node.process
     return {
         "rig_dir": node.rig_dir,
         "home": exo.home,

@@ -83,7 +83,7 @@ class Forensics:
 
 
 async def _look(conn: NodeConnection) -> tuple[bytes, bytes]:
-    log = conn.node.exo.log_path
+    log = conn.node.process.log_path
     rules, state, lines = await asyncio.gather(
         _ask(conn, script_command(conn, "inspect.sh", process_values(conn.node) | {"what": "rules"})),
         _ask(conn, f"sh -c {q(_STATE)} sh {q(conn.node.rig_dir)}"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final, Literal
 
 from rig.analysis.recovery import RecoveryTracker
 from rig.analysis.settings import settings_of
 from rig.errors import FaultError, RigError, TargetError
-from rig.injection.aim import AimContext, InstanceView
+from rig.injection.aim import AimContext
 from rig.injection.fault import Identity
 from rig.injection.injector import Injector
 from rig.injection.lease import heal_all
@@ -32,7 +32,9 @@ from rig.soak.recovering import MOST_EVENTS, Recovering
 from rig.soak.settings import SoakSettings
 from rig.soak.successes import Successes
 from rig.soak.unwedging import Unwedger
+from rig.targets.now import instances_of
 from rig.targets.target import Target
+from rig.targets.views import Instance
 
 Activity = Literal["load", "injection", "observe", "prober"]
 
@@ -100,13 +102,17 @@ class SoakRun:
             unwedger=Unwedger(nodes, journal, identity),
             nodes=list(settings.inventory.nodes),
         )
-        self.posted = DeploymentsPosted(
-            target,
-            settings.entries,
-            settings.workload.models,
-            journal,
-            self.observer.view,
-            vanished_s=settings.vanished_s,
+        self._posted = (
+            None
+            if target.deploys is None
+            else DeploymentsPosted(
+                target.deploys,
+                settings.entries,
+                settings.workload.models,
+                journal,
+                self.observer.view,
+                vanished_s=settings.vanished_s,
+            )
         )
         self.injector = Injector(
             plan=settings.plan,
@@ -162,7 +168,8 @@ class SoakRun:
     async def _set_up(self) -> None:
         """Deploy, and wait until every model has completed a probe."""
         self._enter("setup")
-        await self.posted.post_all()
+        if self._posted is not None:
+            await self._posted.post_all()
         self.recovering.hurry(fast=True)
         self._start("prober", self.prober.run(self._late_stop))
         deadline_t = self.journal.now() + self.settings.setup_limit_s
@@ -173,7 +180,7 @@ class SoakRun:
             if self.journal.now() > deadline_t:
                 raise TargetError(
                     f"served nothing within {self.settings.setup_limit_s:.0f} s: {'. '.join(self.awaited())}",
-                    remedy="look at exo's log on the nodes named here",
+                    remedy="look at the target's log on the nodes named here",
                 )
             await asyncio.sleep(_LOOK_S)
 
@@ -185,7 +192,7 @@ class SoakRun:
         self.load_t = self.journal.now()
         self._start("load", self.load.run(self._load_stop))
         self._enter("baseline")
-        helping = asyncio.create_task(self.posted.watch(self._late_stop))
+        helping = None if self._posted is None else asyncio.create_task(self._posted.watch(self._late_stop))
         try:
             if await self.halt.within(self.settings.plan.baseline):
                 return
@@ -196,8 +203,9 @@ class SoakRun:
             self._start("injection", self.injector.run(self._fault_stop))
             await self.halt.within(self.load_t + self.settings.length_s - self.journal.now())
         finally:
-            helping.cancel()
-            await asyncio.gather(helping, return_exceptions=True)
+            if helping is not None:
+                helping.cancel()
+                await asyncio.gather(helping, return_exceptions=True)
 
     async def _stop_all(self) -> None:
         """Heal first, then let what is in flight end, then look once more, then stop looking."""
@@ -275,19 +283,9 @@ class SoakRun:
         if last is not None and self._forensics is not None and not self._forensics.has(last.planned.index):
             await self._collect(last.planned.index)
 
-    async def _instances(self) -> list[InstanceView]:
-        """What the injector asks at the strike: instances by inventory names, read anew from the best view."""
-        best = self.observer.view.best()
-        if best is None:
+    async def _instances(self) -> Sequence[Instance]:
+        """What the injector asks at the strike: read anew from the best view."""
+        view = self.observer.view
+        if (best := view.best()) is None:
             raise TargetError("no node's API answers")
-        fresh = await self._target.instances(self.settings.entries[best])
-        names = self.observer.view.node_of
-        return [
-            InstanceView(
-                instance_id=identity,
-                model=view["model"] or "",
-                runners={name: runner for node, runner in view["runners"].items() if (name := names(node))},
-                port=view["port"],
-            )
-            for identity, view in fresh.items()
-        ]
+        return await instances_of(self._target, self.settings.entries[best], view.node_of)

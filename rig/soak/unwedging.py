@@ -38,7 +38,7 @@ def wedged_nodes(view: ClusterView, silent_models: list[str], nodes: list[str]) 
         for node in nodes
         for instance in view.instances(node).values()
         if instance.model in silent_models
-        for host in instance.runners
+        for host in instance.workers
     }
     if hosts:
         return [node for node in nodes if node in hosts]
@@ -102,7 +102,7 @@ class Unwedger:
 
     async def _restart(self, fault: int, conn: NodeConnection, *, master: bool) -> bool:
         """The crash script with no hold: same proofs, same lease, same healing if this controller dies now."""
-        exo, started_t = conn.node.exo, self.journal.now()
+        exo, started_t = conn.node.process, self.journal.now()
 
         def record(detail: str, *, ok: bool) -> bool:
             return self._record(fault, conn, started_t, ok=ok, detail=detail, master=master)
@@ -134,7 +134,7 @@ class Unwedger:
         return await self._start(fault, conn, self.journal.now())
 
     async def _start(self, fault: int, conn: NodeConnection, started_t: float) -> bool:
-        if conn.node.exo.start is None:
+        if conn.node.process.start is None:
             return self._record(
                 fault, conn, started_t, ok=False, detail="exo is gone, and how to start it is not known"
             )

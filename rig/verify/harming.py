@@ -12,14 +12,16 @@ from rig.clock import Pace
 from rig.errors import NodeError, TargetError
 from rig.faults.plan.kind import RoleNode
 from rig.faults.plan.registry import KINDS
-from rig.injection.aim import MASTER_LIMIT_S, AimContext, InstanceView
+from rig.injection.aim import MASTER_LIMIT_S, AimContext
 from rig.injection.fault import Fault, Identity, write_inventory
 from rig.injection.schedule import Planned, by_hand
 from rig.journal.records import FaultState
 from rig.journal.write import Journal
 from rig.nodes.inspect import inspect
 from rig.nodes.ssh import Nodes
+from rig.targets.now import instances_of
 from rig.targets.target import Target
+from rig.targets.views import Instance
 from rig.verify.known import Known
 from rig.verify.scenario import Crash, Lose, Strike
 
@@ -108,7 +110,7 @@ class Harming:
                 return chosen
             if listed.ready:
                 raise NotHarmed(f"{chosen} was ready before its runner could be killed")
-            host = next(iter(sorted(listed.runners)), None)
+            host = next(iter(sorted(listed.workers)), None)
             if host is not None:
                 await self._fault(self._planned("runner-kill", host, 0.0, model=model)).run(asyncio.Event())
             await self._gone(chosen)
@@ -173,7 +175,7 @@ class Harming:
         masters, master = view.masters, view.master
         identity = None if of is None else self.known.instance(of)
         listed = None if identity is None else view.instances().get(identity)
-        hosts: set[str] = set() if listed is None else set(listed.runners)
+        hosts: set[str] = set() if listed is None else set(listed.workers)
         everyone = self.known.names.nodes
         match which:
             case "master":
@@ -187,19 +189,9 @@ class Harming:
             raise NotHarmed(f"no node is {which}{'' if of is None else f' of {of}'}")
         return candidates[0]
 
-    async def _instances(self) -> Sequence[InstanceView]:
-        """Read anew, for aiming at a runner."""
-        best = self.known.view.best()
-        if best is None:
+    async def _instances(self) -> Sequence[Instance]:
+        """Read anew, for aiming at a worker."""
+        view = self.known.view
+        if (best := view.best()) is None:
             raise TargetError("no node's API answers")
-        fresh = await self.target.instances(self.nodes[best].node.api)
-        names = self.known.view.node_of
-        return [
-            InstanceView(
-                instance_id=identity,
-                model=view["model"] or "",
-                runners={name: runner for node, runner in view["runners"].items() if (name := names(node))},
-                port=view["port"],
-            )
-            for identity, view in fresh.items()
-        ]
+        return await instances_of(self.target, self.nodes[best].node.api, view.node_of)

@@ -115,7 +115,7 @@ class _Run:
         self._names = Names(tuple(model.model for model in stand.workload.models), tuple(stand.inventory.nodes))
         pace, target, entries = stand.pace, stand.target, stand.entries
         self._pace = pace
-        self._known = known = Known(self._names)
+        self._known = known = Known(self._names, target.instances)
         journal.subscribe(known.apply)
         self._observer = Observer(target, entries, journal, connections=stand.nodes, timing=watching(pace))
         harming = Harming(

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from rig.config.inventory import ExoProcess
 from rig.errors import FaultError
 from rig.faults.plan.plan import KindPlan, Plan
 from rig.faults.plan.registry import KINDS
@@ -18,6 +17,7 @@ from rig.injection.schedule import Planned, by_hand
 from rig.journal.records import NodeMemory
 from rig.nodes.scripts import upload
 from rig.nodes.ssh import Nodes, open_nodes
+from rig.targets.exo.fields import ExoProcess
 from tests.injection.rigs import Rig
 from tests.nodes.fakeexo import states
 
@@ -154,7 +154,7 @@ async def test_a_node_under_a_fault_and_one_without_exo_are_two(rig: Rig) -> Non
     """Each alone would leave room for a third under a blast radius of 2."""
     stop = asyncio.Event()
     empty = ExoProcess(home=str(rig.server.folder / "no exo here"), start="true")
-    third = rig.server.node(rig_dir=str(rig.server.folder / "rig of n3"), exo=empty, api="http://127.0.0.1:3")
+    third = rig.server.node(rig_dir=str(rig.server.folder / "rig of n3"), process=empty, api="http://127.0.0.1:3")
     second = rig.node(rig_dir=str(rig.server.folder / "rig of n2"), api="http://127.0.0.1:2")
     schedule = iter([replace(next(freezes()), node="n2", nodes=("n2",))])
     async with open_nodes(rig.server.inventory(n1=rig.node(), n2=second, n3=third)) as nodes:

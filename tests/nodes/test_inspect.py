@@ -73,7 +73,7 @@ def test_who_was_elected_and_for_how_long_it_has_claimed() -> None:
 
 async def test_against_processes(server: SshServer, tmp_path: Path) -> None:
     exo = FakeExo(tmp_path / "it's exo", runners=2, master=True)
-    inventory = server.inventory(n1=server.node(exo=exo.process()))
+    inventory = server.inventory(n1=server.node(process=exo.process()))
     async with open_nodes(inventory) as nodes:
         await upload(nodes["n1"])
         assert (await inspect(nodes["n1"])).main is None

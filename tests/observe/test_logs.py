@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from rig.config.inventory import ExoProcess, Node
+from rig.config.inventory import Node
 from rig.journal.records import Finding, LogLine, MasterSeen
 from rig.nodes.ssh import NodeConnection
 from rig.observe.logs import LineBudget, LogFollower, follow_command
 from rig.targets.exo.api import Exo
+from rig.targets.exo.fields import ExoProcess
 from tests.nodes.servers import SshServer
 from tests.observe.conftest import Written
 
@@ -39,7 +40,7 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture
 async def following(server: SshServer, log: Path, exo: Exo, written: Written) -> AsyncIterator[NodeConnection]:
     """A follower at work; its first word is that the node is master, from before."""
-    node = Node(ssh=server.ssh(), api="http://127.0.0.1:1", exo=ExoProcess(home=str(log.parents[1])))
+    node = Node(ssh=server.ssh(), api="http://127.0.0.1:1", process=ExoProcess(home=str(log.parents[1])))
     connection = NodeConnection("a", node)
     task = asyncio.create_task(LogFollower(connection, exo, written.journal, retry_s=0.1).run())
     await written.until(lambda: _claims(written) == [True])

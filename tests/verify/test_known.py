@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rig.journal.records import MasterSeen, Reachability, ViewChanged
+from rig.targets.exo.api import Exo
 from rig.verify.known import Known, Names
 from rig.verify.scenario import Condition
 
@@ -18,7 +19,7 @@ class Told:
 
     def __init__(self) -> None:
         names = Names((A, B), ("node-1", "node-2"), {"a": A}, {"a": "d"}, {"mine": "h"})
-        self.known = Known(names)
+        self.known = Known(names, Exo())
         for number in (1, 2):
             node = f"node-{number}"
             self.known.apply(Reachability(t=0, node=node, since_t=None, reachable=True))

@@ -61,11 +61,11 @@ def inventory_for_plan(inventory: Inventory, plan: Plan) -> list[Problem]:
     }
     return [
         Problem(
-            ("nodes", name, "exo", "start"),
-            f"missing: expected the command that starts exo, since {hit[name]} may kill it here",
+            ("nodes", name, node.process.section, "start"),
+            f"missing: expected the command that starts {node.process.section}, since {hit[name]} may kill it here",
         )
         for name, node in inventory.nodes.items()
-        if name in hit and node.exo.start is None
+        if name in hit and node.process.start is None
     ]
 
 

@@ -8,7 +8,7 @@ from rig.faults.plan.kind import Acting, CannotAim, KindPlan
 
 
 def restart_values(acting: Acting[KindPlan]) -> Mapping[str, str]:
-    exo = acting.node.exo
+    exo = acting.node.process
     if exo.start is None:
         raise CannotAim(f"{acting.name}: the inventory does not say how exo is started (`exo.start`)")
     return {"start": exo.start, "hold_cmd": exo.hold or "", "release_cmd": exo.release or ""}
@@ -16,4 +16,4 @@ def restart_values(acting: Acting[KindPlan]) -> Mapping[str, str]:
 
 def stop_values(acting: Acting[KindPlan]) -> Mapping[str, str]:
     """Without a `stop` the script sends SIGTERM."""
-    return {**restart_values(acting), "stop": acting.node.exo.stop or ""}
+    return {**restart_values(acting), "stop": acting.node.process.stop or ""}

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from rig.config.inventory import Embedded, Emulated, ExoProcess, Inventory, Node, Ssh
+from rig.config.inventory import Embedded, Emulated, Inventory, Ssh
 from rig.lab.exo.behaviour import named, timers_for
 from rig.lab.exo.defects import Changes, changes_of
 from rig.lab.exo.simulation import Simulation
@@ -17,6 +17,10 @@ from rig.lab.simulated.api import FIRST_PORT, VirtualExo, port_of
 from rig.lab.simulated.chat import ChatConnection
 from rig.lab.simulated.loop import VirtualLoop, run_virtual
 from rig.lab.simulated.node import START, STOP, VirtualNode
+from rig.targets.exo.fields import ExoProcess
+from rig.targets.exo.inventory import ExoInventory, ExoNode
+from rig.targets.exo.target import exo_target
+from rig.targets.target import Target
 
 T = TypeVar("T")
 
@@ -64,11 +68,11 @@ class VirtualCluster:
     @cached_property
     def inventory(self) -> Inventory:
         nodes = {
-            name: Node(
+            name: ExoNode(
                 ssh=Ssh(host="127.0.0.1", user="rig"),
                 api=f"http://127.0.0.1:{port_of(index)}",
                 addresses=[f"10.77.0.{index + 1}", f"fe80::77:{index + 1}%eth0"],
-                exo=ExoProcess(home=f"/simulated/{name}/exo", start=START, stop=STOP),
+                process=ExoProcess(home=f"/simulated/{name}/exo", start=START, stop=STOP),
                 rig_dir=f"/simulated/{name}/rig",
                 sudo=False,
                 restart_rehearsed=True,
@@ -79,7 +83,7 @@ class VirtualCluster:
         emulated = Emulated(
             behaviour=spec.behaviour, defects=spec.defects, pace=spec.pace, folder=str(self.folder), simulated=True
         )
-        return Inventory(name="simulated", nodes=nodes, emulated=emulated)
+        return ExoInventory(name="simulated", nodes=nodes, emulated=emulated)
 
     def connections(self) -> dict[str, VirtualNode]:
         """To be made inside the loop."""
@@ -87,8 +91,8 @@ class VirtualCluster:
         owners = {address: name for name, node in nodes.items() for address in node.addresses}
         return {name: VirtualNode(name, node, self.sim, owners) for name, node in nodes.items()}
 
-    def target(self) -> VirtualExo:
-        return VirtualExo(self.sim)
+    def target(self) -> Target:
+        return exo_target(VirtualExo(self.sim))
 
     def run(self, main: Callable[[VirtualLoop], Coroutine[Any, Any, T]], *, limit_s: float) -> T:
         """Run a coroutine of the rig against this cluster, for at most `limit_s` real seconds. Raises ClusterError."""
