@@ -184,7 +184,7 @@ async def _deployed(settings: SoakSettings, entries: dict[str, str], folder: Pat
     target, journal, seen = open_target("exo"), Journal(setup, RunClock()), set[str]()
     observer = Observer(target, entries, journal, timing=settings.watching)
     posted = DeploymentsPosted(
-        target, entries, settings.workload.models, journal, observer.view, vanished_s=settings.vanished_s
+        target.deploying(), entries, settings.workload.models, journal, observer.view, vanished_s=settings.vanished_s
     )
     await posted.post_all()
     models: dict[str, str] = {}

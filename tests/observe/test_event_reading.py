@@ -67,7 +67,7 @@ def file(tmp_path: Path) -> Path:
 async def nodes(server: SshServer, tmp_path: Path) -> AsyncIterator[Nodes]:
     node = server.node()
     home = node.process.model_copy(update={"home": str(tmp_path / "exo")})
-    async with open_nodes(server.inventory(a=node.model_copy(update={"exo": home}))) as nodes:
+    async with open_nodes(server.inventory(a=node.model_copy(update={"process": home}))) as nodes:
         await upload(nodes["a"])
         yield nodes
 
