@@ -7,23 +7,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rig.analysis.batches import Batch, batches
-from rig.analysis.counting import RequestCounter
-from rig.analysis.decision import Recovery
-from rig.analysis.during import During, Times
-from rig.analysis.faults import Fault, Window
 from rig.analysis.firsts import Firsts
+from rig.analysis.intake.batches import Batch, batches
+from rig.analysis.intake.reading import reading
+from rig.analysis.intake.ticks import Beside, Health, Index
 from rig.analysis.kinds import KindRow, UnwedgingRow, kind_rows, unwedging_rows
-from rig.analysis.reading import reading
-from rig.analysis.recovery import RecoveryTracker
-from rig.analysis.requests import Tally
-from rig.analysis.rescue import Rescue
+from rig.analysis.recovery.decision import Recovery
+from rig.analysis.recovery.faults import Fault, Window
+from rig.analysis.recovery.rescue import Rescue
+from rig.analysis.recovery.stalls import Stalls
+from rig.analysis.recovery.tracker import RecoveryTracker
+from rig.analysis.requests.counting import RequestCounter
+from rig.analysis.requests.during import During, Times
+from rig.analysis.requests.settled import Listener, Settled
+from rig.analysis.requests.tally import Tally
 from rig.analysis.settings import Settings, settings_of
-from rig.analysis.settled import Listener, Settled
-from rig.analysis.stalls import Stalls
 from rig.analysis.symptoms.speed import SpeedWatch
-from rig.analysis.ticks import Beside, Health, Index
-from rig.analysis.watch import Watch
+from rig.analysis.symptoms.watch import Watch
 from rig.journal.read import ReadNotes, Run
 from rig.journal.records import (
     ActivityDied,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rig.analysis.decision import Class, Recovery
-from rig.analysis.faults import Fault
-from rig.analysis.figures import Distribution, distribution
-from rig.analysis.requests import FaultCounts
+from rig.analysis.recovery.decision import Class, Recovery
+from rig.analysis.recovery.faults import Fault
+from rig.analysis.recovery.figures import Distribution, distribution
+from rig.analysis.requests.tally import FaultCounts
 from rig.journal.records import Unwedged
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from rig.analysis.counts import NO_OBJECTIVES, Objectives
+from rig.analysis.requests.counts import NO_OBJECTIVES, Objectives
 from rig.faults.plan.plan import Plan
 from rig.journal.run import RunInfo
 

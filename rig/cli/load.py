@@ -15,7 +15,7 @@ import uvloop
 from pydantic import ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from rig.analysis.stalls import Stalls
+from rig.analysis.recovery.stalls import Stalls
 from rig.cli.streams import console_on
 from rig.clock import RunClock
 from rig.config.fields import parse_duration

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from rig.analysis.figures import distribution
+from rig.analysis.recovery.figures import distribution
 from rig.errors import JournalError
 from rig.journal.run import RUN_FILE, RunInfo, read_info
 from rig.report.json import SCHEMA, report_json

@@ -14,8 +14,8 @@ from statistics import median
 from typing import Final, TypeVar
 
 from rig.analysis.analyse import Analysis
-from rig.analysis.decision import Recovery
-from rig.analysis.requests import FaultCounts
+from rig.analysis.recovery.decision import Recovery
+from rig.analysis.requests.tally import FaultCounts
 from rig.analysis.verdict import Verdict, verdict_of
 from rig.journal.read import read_run
 from rig.report.joined import Joined

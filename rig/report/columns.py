@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from rig.analysis.analyse import Analysis
-from rig.analysis.requests import FaultCounts
+from rig.analysis.requests.tally import FaultCounts
 from rig.journal.records import RequestEnded, RequestStarted
 from rig.report.joined import Joined
 

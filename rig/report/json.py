@@ -8,11 +8,11 @@ from typing import Any, Final, cast
 import msgspec
 
 from rig.analysis.analyse import Analysis
-from rig.analysis.counts import PERCENTILES, Counts, Latencies
-from rig.analysis.during import Times
-from rig.analysis.faults import Fault
-from rig.analysis.looking import NodeLooked
-from rig.analysis.requests import FaultCounts
+from rig.analysis.recovery.faults import Fault
+from rig.analysis.requests.counts import PERCENTILES, Counts, Latencies
+from rig.analysis.requests.during import Times
+from rig.analysis.requests.tally import FaultCounts
+from rig.analysis.symptoms.looking import NodeLooked
 from rig.analysis.verdict import Verdict
 from rig.journal.records import HeldBack
 from rig.report.words import stamp

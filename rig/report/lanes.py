@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
-from rig.analysis.ticks import Health, Index, handed_over
+from rig.analysis.intake.ticks import Health, Index, handed_over
 from rig.journal.records import AnyRecord, MasterSeen, NodeMemory, Reachability, ViewChanged
 
 MAX_SPANS: Final = 5000

@@ -14,11 +14,11 @@ from typing import Any, Final, cast
 import msgspec
 
 from rig.analysis.checks.check import CheckResult
-from rig.analysis.counts import Counts
-from rig.analysis.decision import Recovery
-from rig.analysis.faults import Fault
 from rig.analysis.kinds import KindRow, UnwedgingRow
-from rig.analysis.requests import FaultCounts, Lost
+from rig.analysis.recovery.decision import Recovery
+from rig.analysis.recovery.faults import Fault
+from rig.analysis.requests.counts import Counts
+from rig.analysis.requests.tally import FaultCounts, Lost
 from rig.journal.read import ReadNotes
 from rig.journal.records import ActivityDied, Finding, Redeployed, Unwedged
 from rig.report.json import SCHEMA

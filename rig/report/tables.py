@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from rig.analysis.analyse import Analysis
-from rig.analysis.counts import PERCENTILES, Latencies
 from rig.analysis.kinds import KindRow, UnwedgingRow
-from rig.analysis.requests import Lost
+from rig.analysis.requests.counts import PERCENTILES, Latencies
+from rig.analysis.requests.tally import Lost
 from rig.analysis.verdict import Verdict
 from rig.report.words import NOTHING, figure, length, milliseconds, percent, seconds, spread
 

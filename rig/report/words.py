@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from rig.analysis.analyse import Analysis
-from rig.analysis.figures import Distribution, Figure
+from rig.analysis.recovery.figures import Distribution, Figure
 from rig.journal.run import RunInfo
 
 NOTHING: Final = "–"  # noqa: RUF001 (an en dash stands for no value)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final, Literal
 
-from rig.analysis.recovery import RecoveryTracker
+from rig.analysis.recovery.tracker import RecoveryTracker
 from rig.analysis.settings import settings_of
 from rig.errors import FaultError, RigError, TargetError
 from rig.injection.aim import AimContext

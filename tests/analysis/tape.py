@@ -6,14 +6,14 @@ import itertools
 from typing import Any, Literal
 
 from rig.analysis.analyse import Analysis, analyse
-from rig.analysis.attempts import Attempts
-from rig.analysis.batches import Batcher
-from rig.analysis.decision import Recovery
-from rig.analysis.pairing import Pairing
-from rig.analysis.recovery import RecoveryTracker
+from rig.analysis.intake.attempts import Attempts
+from rig.analysis.intake.batches import Batcher
+from rig.analysis.intake.pairing import Pairing
+from rig.analysis.recovery.decision import Recovery
+from rig.analysis.recovery.tracker import RecoveryTracker
+from rig.analysis.requests.settled import Settled
 from rig.analysis.settings import settings_of
-from rig.analysis.settled import Settled
-from rig.analysis.watch import Watch
+from rig.analysis.symptoms.watch import Watch
 from rig.journal.records import (
     AnyRecord,
     FaultChanged,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rig.analysis.attempts import ROW, Recent, Together, row_of, table_of
+from rig.analysis.intake.attempts import ROW, Recent, Together, row_of, table_of
 from rig.journal.records import RequestEnded, RequestStarted
 from tests.analysis.tape import A, B, Tape
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rig.analysis.faults import Fault, FaultLog
+from rig.analysis.recovery.faults import Fault, FaultLog
 from rig.analysis.symptoms.processes import ProcessWatch
 from rig.journal.records import AnyRecord, NodeProcesses, Unwedged, ViewChanged
 from tests.analysis.checks.sessions import processes

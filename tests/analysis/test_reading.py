@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from rig.analysis.analyse import Analysis, analyse, analyse_batches
-from rig.analysis.batches import Batch, Batcher
-from rig.analysis.reading import beside, here
+from rig.analysis.intake.batches import Batch, Batcher
+from rig.analysis.intake.reading import beside, here
 from rig.analysis.verdict import verdict_of
 from rig.errors import JournalError
 from rig.journal.read import read_run

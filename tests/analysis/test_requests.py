@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from rig.analysis.analyse import AT_ONCE, analyse
-from rig.analysis.counting import RequestCounter
-from rig.analysis.counts import Counts, Objectives
-from rig.analysis.faults import strike_of
-from rig.analysis.recovery import RecoveryTracker
-from rig.analysis.requests import Tally
+from rig.analysis.recovery.faults import strike_of
+from rig.analysis.recovery.tracker import RecoveryTracker
+from rig.analysis.requests.counting import RequestCounter
+from rig.analysis.requests.counts import Counts, Objectives
+from rig.analysis.requests.tally import Tally
 from rig.analysis.settings import settings_of
 from rig.journal.records import FaultKind, FaultState, How, RequestStarted
 from tests.analysis.generate import NODES, Shape, info_of, records_of

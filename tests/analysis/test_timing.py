@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rig.analysis.checks.check import Status
-from rig.analysis.counts import Objectives
-from rig.analysis.requests import CALM, FAULTED
+from rig.analysis.requests.counts import Objectives
+from rig.analysis.requests.tally import CALM, FAULTED
 from rig.analysis.verdict import verdict_of
 from rig.journal.records import AnyRecord, HeldBack, RequestEnded, RequestStarted
 from rig.report.json import report_json

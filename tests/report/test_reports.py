@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from rig.analysis.analyse import analyse
-from rig.analysis.figures import Figure, distribution
+from rig.analysis.recovery.figures import Figure, distribution
 from rig.analysis.verdict import verdict_of
 from rig.cli.report import report
 from rig.errors import JournalError

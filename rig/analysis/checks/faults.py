@@ -6,7 +6,7 @@ from typing import Final
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
-from rig.analysis.faults import Fault
+from rig.analysis.recovery.faults import Fault
 
 LEAST_EXPOSED: Final = 5
 """Requests that must have been exposed to a kind of fault before its absence of losses means anything."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rig.analysis.blind import EVENTS
+from rig.analysis.symptoms.blind import EVENTS
 from rig.targets.exo.checks.promises import PROMISES
 
 _NOTHING: Final = frozenset[str]()

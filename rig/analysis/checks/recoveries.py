@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
 from rig.analysis.checks.rig import controller_sound
-from rig.analysis.decision import Recovery
+from rig.analysis.recovery.decision import Recovery
 
 Fared: TypeAlias = Literal["pass", "fail", "unknown", "cut short"]
 

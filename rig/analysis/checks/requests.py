@@ -9,7 +9,7 @@ from typing import Final
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
 from rig.analysis.checks.rig import holes_of
-from rig.analysis.requests import Lost
+from rig.analysis.requests.tally import Lost
 
 UNLIKELY: Final = 0.01
 NEAR: Final = 0.5

@@ -7,7 +7,7 @@ from typing import Final
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
-from rig.analysis.decision import Recovery
+from rig.analysis.recovery.decision import Recovery
 from rig.analysis.symptoms.lasting import Lasting
 from rig.analysis.symptoms.speed import calm_windows, slower
 from rig.analysis.symptoms.stale import growing, too_long

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rig.analysis.faults import CRASHES, Fault
 from rig.analysis.firsts import Firsts
+from rig.analysis.recovery.faults import CRASHES, Fault
 from rig.analysis.symptoms.hosted import Hosted
 from rig.journal.records import AnyRecord, NodeProcesses, Unwedged, ViewChanged
 

@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from rig.analysis.attempts import Floats, Places, Rows
-from rig.analysis.decision import Recovery
-from rig.analysis.faults import Fault, Window
-from rig.analysis.ticks import Health
+from rig.analysis.intake.attempts import Floats, Places, Rows
+from rig.analysis.intake.ticks import Health
+from rig.analysis.recovery.decision import Recovery
+from rig.analysis.recovery.faults import Fault, Window
 
 BUCKET_S: Final = 0.5
 MAX_BUCKETS: Final = 8192

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from rig.analysis.faults import Window
+from rig.analysis.recovery.faults import Window
 
 LONGEST_S: Final = 60.0
 """At pace 1: from a restart to having caught up."""

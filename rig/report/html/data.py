@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rig.analysis.analyse import Analysis
-from rig.analysis.decision import Recovery
-from rig.analysis.faults import Fault, Window
+from rig.analysis.recovery.decision import Recovery
+from rig.analysis.recovery.faults import Fault, Window
 from rig.faults.plan.registry import KINDS
 from rig.report.lanes import Lanes, Samples, Span, Track
 from rig.report.points import COLUMNS, FATES, Point, Requests

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.analysis.attempts import Floats, Rows
+from rig.analysis.intake.attempts import Floats, Rows
 from rig.journal.records import How
 from rig.load.sketch import GapSketch, LogSketch
 

@@ -21,7 +21,7 @@ from queue import Queue
 from threading import Thread
 from typing import IO, Final, TypeAlias
 
-from rig.analysis.batches import Batch, Batcher
+from rig.analysis.intake.batches import Batch, Batcher
 from rig.errors import JournalError
 from rig.journal.read import JournalFile, ReadNotes, Run
 
@@ -68,9 +68,15 @@ def beside(run: Run, files: Sequence[JournalFile]) -> Generator[Iterator[Batch]]
 
 @contextmanager
 def _started(files: Sequence[JournalFile]) -> Generator[IO[bytes]]:
-    path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])])
     # -P: nothing that lies where the rig was called is taken for a module of its own
-    command = [sys.executable, "-P", "-m", "rig.analysis.reading", *(f"{file.last:d}{file.path}" for file in files)]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "rig.analysis.intake.reading",
+        *(f"{file.last:d}{file.path}" for file in files),
+    ]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": path} | _ONE_THREAD
     ) as process:

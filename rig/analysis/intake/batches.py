@@ -1,7 +1,7 @@
 """Records of a journal, put together by the thousand: requests that ended as a table, all others as they are.
 
-Start and end lines are paired here, within a batch; `rig.analysis.pairing` joins what began in one and ended in a later
-one. A batch says nothing of how requests are judged, so batches may be made anywhere, also in another process.
+Start and end lines are paired here, within a batch; `rig.analysis.intake.pairing` joins what began in one and ended in
+a later one. A batch says nothing of how requests are judged, so batches may be made anywhere, also in another process.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.analysis.attempts import Attempts, Row, Source, Told, Way, Ways, row_of, table_of, way_of
-from rig.analysis.sightings import ServedIds
-from rig.analysis.ticks import Health, HealthRow, Index, health_row, healths, index_of
+from rig.analysis.intake.attempts import Attempts, Row, Source, Told, Way, Ways, row_of, table_of, way_of
+from rig.analysis.intake.ticks import Health, HealthRow, Index, health_row, healths, index_of
+from rig.analysis.recovery.sightings import ServedIds
 from rig.journal.records import (
     AnyRecord,
     FaultChanged,

@@ -7,8 +7,8 @@ from itertools import chain
 
 import numpy as np
 
-from rig.analysis.attempts import Attempts, Source, Told, Way, Ways, way_of
-from rig.analysis.batches import Batch, Stretch
+from rig.analysis.intake.attempts import Attempts, Source, Told, Way, Ways, way_of
+from rig.analysis.intake.batches import Batch, Stretch
 from rig.journal.records import RequestStarted
 
 

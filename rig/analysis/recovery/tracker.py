@@ -6,17 +6,17 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from rig.analysis.attempts import Attempts, Recent, Rows, Together
-from rig.analysis.batches import Batcher
-from rig.analysis.context import HORIZON_S, Context
-from rig.analysis.decision import Recovery, decide
-from rig.analysis.faults import Fault, strike_of
-from rig.analysis.outage import serves
-from rig.analysis.pairing import Pairing
-from rig.analysis.rescue import Rescue, rescue
+from rig.analysis.intake.attempts import Attempts, Recent, Rows, Together
+from rig.analysis.intake.batches import Batcher
+from rig.analysis.intake.pairing import Pairing
+from rig.analysis.recovery.context import HORIZON_S, Context
+from rig.analysis.recovery.decision import Recovery, decide
+from rig.analysis.recovery.faults import Fault, strike_of
+from rig.analysis.recovery.outage import serves
+from rig.analysis.recovery.rescue import Rescue, rescue
+from rig.analysis.recovery.sightings import ServedIds
+from rig.analysis.recovery.trials import trials_of
 from rig.analysis.settings import Settings
-from rig.analysis.sightings import ServedIds
-from rig.analysis.trials import trials_of
 from rig.journal.records import AnyRecord, FaultChanged, InstanceServed, RequestEnded, RequestStarted, Served
 
 _EVERY: Final = 2000

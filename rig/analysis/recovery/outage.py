@@ -1,7 +1,7 @@
 """What one fault did to one model, from the attempts around it. Pure: literals in, figures out.
 
 An attempt is a request of the load or a probe. Failing moments and which failures count are decided before (see
-`rig.analysis.trials`); here there are only trials with a start, an end and, for a failure, its moment.
+`rig.analysis.recovery.trials`); here there are only trials with a start, an end and, for a failure, its moment.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rig.analysis.attempts import Bools, Floats, Rows
+from rig.analysis.intake.attempts import Bools, Floats, Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from rig.analysis.counts import Counts, Latencies, Objectives
 from rig.analysis.firsts import Firsts
+from rig.analysis.requests.counts import Counts, Latencies, Objectives
 from rig.journal.records import How
 from rig.load.sketch import LogSketch
 

@@ -10,9 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from rig.analysis.attempts import Bools, Rows, by_deadline
 from rig.analysis.firsts import Firsts
-from rig.analysis.ticks import Health, health_row, healths
+from rig.analysis.intake.attempts import Bools, Rows, by_deadline
+from rig.analysis.intake.ticks import Health, health_row, healths
 from rig.journal.records import AnyRecord, Own, RequestEnded
 
 STALL_S: Final = 1.0

@@ -9,8 +9,8 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.analysis.attempts import NOBODY, OUTCOMES, Attempts, Bools, Places, blamed
-from rig.analysis.requests import Own
+from rig.analysis.intake.attempts import NOBODY, OUTCOMES, Attempts, Bools, Places, blamed
+from rig.analysis.requests.tally import Own
 from rig.journal.records import Outcome, RequestStarted
 
 OWNS: Final[tuple[Own, ...]] = (None, "node", "rejoining")
@@ -34,7 +34,7 @@ class Judged:
 class Settled:
     """A batch of one source in the order of the ends, and how each was counted, as columns. `own` are places in
     `OWNS`; `met` are the rows that were exposed to each effective fault. `windows` are those of faults that any of the
-    load was in: the fault's number, and which rows (see `rig.analysis.during`)."""
+    load was in: the fault's number, and which rows (see `rig.analysis.requests.during`)."""
 
     attempts: Attempts
     own: NDArray[np.int8]

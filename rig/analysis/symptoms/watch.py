@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rig.analysis.blind import Blind
 from rig.analysis.firsts import Firsts
-from rig.analysis.looking import Looking
+from rig.analysis.intake.ticks import Health, Index, handed_over
+from rig.analysis.symptoms.blind import Blind
 from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.elections import ElectionWatch
+from rig.analysis.symptoms.looking import Looking
 from rig.analysis.symptoms.memory import MemoryWatch
 from rig.analysis.symptoms.processes import ProcessWatch
 from rig.analysis.symptoms.rings import Apart, RingWatch
 from rig.analysis.symptoms.speed import SpeedWatch
 from rig.analysis.symptoms.views import ViewWatch
-from rig.analysis.ticks import Health, Index, handed_over
 from rig.journal.records import (
     AnyRecord,
     ApiCall,

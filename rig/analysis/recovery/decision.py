@@ -10,13 +10,13 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from rig.analysis.attempts import NOBODY, Bools, Recent, Rows
-from rig.analysis.context import Context
-from rig.analysis.faults import CRASHES, HEAL_IS_STRIKE, Fault, strike_of
-from rig.analysis.outage import Outage, Success, Trials, longest_wait, outage
-from rig.analysis.serving import Serving, compare
-from rig.analysis.sightings import hosts
-from rig.analysis.trials import stalled_long, touched, trials_of
+from rig.analysis.intake.attempts import NOBODY, Bools, Recent, Rows
+from rig.analysis.recovery.context import Context
+from rig.analysis.recovery.faults import CRASHES, HEAL_IS_STRIKE, Fault, strike_of
+from rig.analysis.recovery.outage import Outage, Success, Trials, longest_wait, outage
+from rig.analysis.recovery.serving import Serving, compare
+from rig.analysis.recovery.sightings import hosts
+from rig.analysis.recovery.trials import stalled_long, touched, trials_of
 from rig.journal.records import FaultKind
 
 Class: TypeAlias = Literal["survived", "replaced", "unaffected", "not recovered", "censored", "unknown"]

@@ -13,17 +13,29 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rig.analysis.attempts import HOWS, NOBODY, Attempts, Bools, Floats, Places, Rows, Source, Way, blamed, way_of
-from rig.analysis.context import Context
-from rig.analysis.counts import Counts, Latencies, Timed
-from rig.analysis.decision import Recovery
-from rig.analysis.faults import Window, in_force
-from rig.analysis.near import Near
-from rig.analysis.pairing import Pairing
-from rig.analysis.requests import CALM, FAULTED, Lost, Tally
-from rig.analysis.rescue import Rescue
-from rig.analysis.settled import NOT_OWN, OWN_NODE, OWN_REJOINING, OWNS, Listener, Settled
-from rig.analysis.spans import Spans, of_recovery, of_rescue
+from rig.analysis.intake.attempts import (
+    HOWS,
+    NOBODY,
+    Attempts,
+    Bools,
+    Floats,
+    Places,
+    Rows,
+    Source,
+    Way,
+    blamed,
+    way_of,
+)
+from rig.analysis.intake.near import Near
+from rig.analysis.intake.pairing import Pairing
+from rig.analysis.recovery.context import Context
+from rig.analysis.recovery.decision import Recovery
+from rig.analysis.recovery.faults import Window, in_force
+from rig.analysis.recovery.rescue import Rescue
+from rig.analysis.requests.counts import Counts, Latencies, Timed
+from rig.analysis.requests.settled import NOT_OWN, OWN_NODE, OWN_REJOINING, OWNS, Listener, Settled
+from rig.analysis.requests.spans import Spans, of_recovery, of_rescue
+from rig.analysis.requests.tally import CALM, FAULTED, Lost, Tally
 
 
 class RequestCounter:

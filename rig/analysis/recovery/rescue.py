@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from rig.analysis.attempts import NOBODY, Recent, unwedged_after
-from rig.analysis.context import Context
-from rig.analysis.decision import Recovery
-from rig.analysis.faults import Fault
-from rig.analysis.outage import outage
-from rig.analysis.trials import touched, trials_of
+from rig.analysis.intake.attempts import NOBODY, Recent, unwedged_after
+from rig.analysis.recovery.context import Context
+from rig.analysis.recovery.decision import Recovery
+from rig.analysis.recovery.faults import Fault
+from rig.analysis.recovery.outage import outage
+from rig.analysis.recovery.trials import touched, trials_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from rig.analysis.attempts import Bools, Rows
-from rig.analysis.faults import FaultLog
+from rig.analysis.intake.attempts import Bools, Rows
+from rig.analysis.intake.ticks import Health, Index, handed_over
+from rig.analysis.recovery.faults import FaultLog
+from rig.analysis.recovery.sightings import Sightings
+from rig.analysis.recovery.stalls import Stalls
+from rig.analysis.recovery.windows import Windows
 from rig.analysis.settings import Settings
-from rig.analysis.sightings import Sightings
-from rig.analysis.stalls import Stalls
-from rig.analysis.ticks import Health, Index, handed_over
-from rig.analysis.windows import Windows
 from rig.journal.records import (
     AnyRecord,
     FaultChanged,

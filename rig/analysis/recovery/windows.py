@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from rig.analysis.attempts import Bools, Floats, Rows
-from rig.analysis.faults import CRASHES, Fault, FaultLog, Window, in_force
-from rig.analysis.near import Near
-from rig.analysis.ticks import Index
+from rig.analysis.intake.attempts import Bools, Floats, Rows
+from rig.analysis.intake.near import Near
+from rig.analysis.intake.ticks import Index
+from rig.analysis.recovery.faults import CRASHES, Fault, FaultLog, Window, in_force
 from rig.journal.records import Reachability, Unwedged
 
 

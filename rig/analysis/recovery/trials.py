@@ -13,10 +13,10 @@ from collections.abc import Collection
 
 import numpy as np
 
-from rig.analysis.attempts import NOBODY, Bools, Floats, Rows
-from rig.analysis.context import Context
-from rig.analysis.faults import Fault
-from rig.analysis.outage import Trials
+from rig.analysis.intake.attempts import NOBODY, Bools, Floats, Rows
+from rig.analysis.recovery.context import Context
+from rig.analysis.recovery.faults import Fault
+from rig.analysis.recovery.outage import Trials
 
 
 def trials_of(rows: Rows, context: Context, fault: Fault | None, since_t: float, entries: Collection[str]) -> Trials:

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.analysis.attempts import Attempts, Bools, Places
-from rig.analysis.counts import Latencies, Timed
-from rig.analysis.decision import Recovery
-from rig.analysis.near import Near
+from rig.analysis.intake.attempts import Attempts, Bools, Places
+from rig.analysis.intake.near import Near
+from rig.analysis.recovery.decision import Recovery
+from rig.analysis.requests.counts import Latencies, Timed
+from rig.analysis.requests.settled import Settled
 from rig.analysis.settings import Settings
-from rig.analysis.settled import Settled
 from rig.journal.records import FaultKind
 
 

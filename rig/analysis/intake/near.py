@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rig.analysis.attempts import Bools, Floats
+from rig.analysis.intake.attempts import Bools, Floats
 
 
 class Near:

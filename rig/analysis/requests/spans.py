@@ -6,9 +6,9 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from rig.analysis.decision import Recovery
-from rig.analysis.faults import Window
-from rig.analysis.rescue import Rescue
+from rig.analysis.recovery.decision import Recovery
+from rig.analysis.recovery.faults import Window
+from rig.analysis.recovery.rescue import Rescue
 
 _T = TypeVar("_T")
 
