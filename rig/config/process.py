@@ -31,6 +31,12 @@ class Process(Strict):
     usual_pidfile: ClassVar[str] = "pid"  # below `home`
     usual_log: ClassVar[str] = "log"
 
+    @classmethod
+    def is_worker(cls, command: str) -> bool:
+        """Whether a child of the main process that was started so works for an instance."""
+        del command
+        return False
+
     @property
     def pid_path(self) -> str:
         return self.pidfile or f"{self.home}/{self.usual_pidfile}"

@@ -322,10 +322,9 @@ def write_inventory(journal: Recorder, seen: Inspection, when: str) -> None:
             node=seen.node,
             when=when,
             main=None if seen.main is None else seen.main.identity,
-            runners=len(seen.runners),
             orphans=len(seen.orphans),
             cpu_s=seen.main_cpu_s,
-            runner_cpu_s={one.identity: seen.cpu_s[one.pid] for one in seen.runners if one.pid in seen.cpu_s},
+            worker_cpu_s={one.identity: seen.cpu_s[one.pid] for one in seen.workers if one.pid in seen.cpu_s},
             node_t=seen.clock,
         )
     )

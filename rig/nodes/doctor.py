@@ -143,8 +143,8 @@ async def _inspected(conn: NodeConnection, kinds: frozenset[str] | None, own_loc
 async def _exo(conn: NodeConnection, seen: Inspection) -> Finding:
     exo = conn.node.process
     if seen.main is not None:
-        runners = len(seen.runners)
-        return Finding(conn.name, "exo", "ok", f"pid {seen.main.pid}, {runners} runners: {seen.main.command[:100]}")
+        workers = len(seen.workers)
+        return Finding(conn.name, "exo", "ok", f"pid {seen.main.pid}, {workers} workers: {seen.main.command[:100]}")
     said = await conn.run(f"cat {q(exo.pid_path)}", check=False)
     pid = said.stdout.strip()
     if said.status != 0 or not pid.isdigit():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
@@ -58,6 +58,7 @@ class Inspection:
     os: str = ""
     main: Process | None = None
     tree: list[Process] = field(default_factory=list[Process])  # main first
+    workers: list[Process] = field(default_factory=list[Process])  # those in the tree that work for instances
     orphans: list[Process] = field(default_factory=list[Process])
     cpu_s: dict[int, float] = field(default_factory=dict[int, float])  # by pid in the tree: CPU time since its start
     master_log: str = ""
@@ -81,15 +82,6 @@ class Inspection:
         """CPU time that the main process has used since its start."""
         return None if self.main is None else self.cpu_s.get(self.main.pid)
 
-    @property
-    def runners(self) -> list[Process]:
-        return [process for process in self.tree if is_runner(process.command)]
-
-
-def is_runner(command: str) -> bool:
-    """exo's runners are multiprocessing spawn children of the main process; the resource tracker is none."""
-    return "--multiprocessing-fork" in command and "resource_tracker" not in command
-
 
 async def inspect(
     conn: NodeConnection, what: What = "all", *, pids: list[int] | None = None, timeout_s: float = 10.0
@@ -99,11 +91,19 @@ async def inspect(
     if pids is not None:
         values["pids"] = " ".join(str(pid) for pid in pids)
     result = await conn.run(script_command(conn, "inspect.sh", values), timeout_s=timeout_s)
-    return parse_inspection(conn.name, result.stdout)
+    return parse_inspection(conn.name, result.stdout, conn.node.process.is_worker)
 
 
-def parse_inspection(node: str, text: str) -> Inspection:
-    """`key=value` lines → Inspection. Raises NodeError when even the clock is missing."""
+def _nobody(command: str) -> bool:
+    del command
+    return False
+
+
+def parse_inspection(node: str, text: str, is_worker: Callable[[str], bool] = _nobody) -> Inspection:
+    """`key=value` lines → Inspection. Raises NodeError when even the clock is missing.
+
+    `is_worker` tells workers by their commands.
+    """
     pairs = [(key, value) for key, equals, value in (line.partition("=") for line in text.splitlines()) if equals]
     single = dict(pairs)
     if (clock := _number(single.get("clock"))) is None:
@@ -121,6 +121,7 @@ def parse_inspection(node: str, text: str) -> Inspection:
         os=single.get("os", ""),
         main=_main(single, main_pid, tree),
         tree=tree,
+        workers=[process for process in tree if is_worker(process.command)],
         orphans=[process for process in orphans if process is not None],
         cpu_s=_cpu([value for key, value in pairs if key == "cpu"], unreadable),
         master_log=single.get("master_log", ""),

@@ -21,5 +21,10 @@ class ExoProcess(Process):
     usual_pidfile: ClassVar[str] = "exo.pid"
     usual_log: ClassVar[str] = "exo_log/exo.log"
 
+    @classmethod
+    def is_worker(cls, command: str) -> bool:
+        """exo's runners are multiprocessing spawn children of the main process; the resource tracker is none."""
+        return "--multiprocessing-fork" in command and "resource_tracker" not in command
+
 
 FIELDS: Final = TargetFields(process=ExoProcess, process_is="how exo is started and recognised, at least `home:`")
