@@ -14,6 +14,7 @@ from rig.cli.reach import Reach, running_nodes
 from rig.cli.rehearse import print_rehearsed, rehearse_plan
 from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
+from rig.config.target_fields import fields_of
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, SshError
 from rig.faults.plan.plan import Plan
 from rig.faults.plan.read import load_plan
@@ -44,9 +45,9 @@ def doctor(
     faults: str | None = None,
     evaluate: bool = True,
 ) -> int:
-    """Exit 0 when nothing fails, 3 otherwise. `faults`: the plan whose needs are checked (None: keeper)."""
+    """Exit 0 when nothing fails, 3 otherwise. `faults`: the plan whose needs are checked (None: the target's)."""
     reach = running_nodes(inventory)
-    plan = load_plan(faults or "keeper")
+    plan = load_plan(faults or fields_of(reach.inventory.target).plan)
     cost = asyncio.run(_rehearse(reach, yes=yes)) if rehearse_restart else []
     if isinstance(cost, int):
         return cost

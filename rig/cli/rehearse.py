@@ -28,7 +28,7 @@ from rig.soak.interrupt import Interrupt
 from rig.targets.now import instances_by_any
 from rig.targets.target import open_target
 
-_NO_RUNNER = "no instance of a model serves: nothing to kill a runner of"
+_NOBODY = "no instance of a model serves: it has no process to kill"
 
 
 class _Unwritten:
@@ -82,7 +82,7 @@ async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> 
                             models = [model for model in models if model not in silent]
                         kind = planned.kind.name
                         if isinstance(planned.kind.aim, RoleProcess) and planned.model not in models:
-                            found.append(Rehearsed(kind, planned.aim, "skipped", _NO_RUNNER, as_wanted=False))
+                            found.append(Rehearsed(kind, planned.aim, "skipped", _NOBODY, as_wanted=False))
                             continue
                         if not quiet:
                             say(f"{kind}, {planned.aim}")

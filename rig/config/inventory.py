@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -38,6 +39,11 @@ class Node(Strict):
     sudo: bool = True  # packet-filter commands go through `sudo -n`
     faults: bool = True  # whether faults may be injected here
     restart_rehearsed: bool = False  # set by hand, or by `rig doctor --rehearse-restart`, after one restart has worked
+
+    @property
+    def peer_port(self) -> int:
+        """Where its peers reach the target's API."""
+        return self.process.peer_port or urlsplit(self.api).port or 80
 
 
 class Embedded(Strict):

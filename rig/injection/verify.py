@@ -18,7 +18,6 @@ from rig.nodes.inspect import Inspection, inspect
 from rig.nodes.scripts import q
 from rig.nodes.ssh import NodeConnection, Nodes
 
-PEER_PORT = 52415  # exo's API, which every node offers to its peers
 PROBE_LIMIT = 24  # addresses a peer tries at once
 MARGIN_S = 0.05  # an account this close to the end of the hold says nothing
 
@@ -71,7 +70,10 @@ class Outside:
     def __init__(self, nodes: Nodes, aim: Aim) -> None:
         inside = {act.node for act in aim.acts}
         self._some = any("interface" in act.values for act in aim.acts)  # other addresses go on to answer
-        self._targets = [address for name in sorted(inside) for address in nodes[name].node.addresses][:PROBE_LIMIT]
+        ends = [
+            (address, nodes[name].node.peer_port) for name in sorted(inside) for address in nodes[name].node.addresses
+        ]
+        self._ends = ends[:PROBE_LIMIT]
         self._peers = [nodes[name] for name in aim.nodes if name not in inside][:2]
         self._answered: dict[str, set[str]] = {}
 
@@ -101,15 +103,14 @@ class Outside:
         return Account(name, "agrees" if cut else "silent", f"{cut} connections that worked before no longer do")
 
     async def _probe_all(self) -> list[set[str] | None]:
-        return list(await asyncio.gather(*(_probe(conn, self._targets) for conn in self._peers)))
+        return list(await asyncio.gather(*(_probe(conn, self._ends) for conn in self._peers)))
 
 
-async def _probe(conn: NodeConnection, addresses: Sequence[str]) -> set[str] | None:
+async def _probe(conn: NodeConnection, ends: Sequence[tuple[str, int]]) -> set[str] | None:
     """The addresses whose API port a node can connect to, all tried at once (about 1 s when some cannot)."""
     tries = [
-        f"{{ nc {'-6 ' if ':' in address else ''}-z -w 1 {q(address)} {PEER_PORT} >/dev/null 2>&1"
-        f" && echo {q(address)}; }} &"
-        for address in addresses
+        f"{{ nc {'-6 ' if ':' in address else ''}-z -w 1 {q(address)} {port} >/dev/null 2>&1 && echo {q(address)}; }} &"
+        for address, port in ends
     ]
     prefix = f"PATH={q(conn.node.path)}; export PATH; " if conn.node.path is not None else ""
     try:

@@ -122,9 +122,7 @@ class SoakRun:
                 instances=self._instances,
                 rehearsed=rehearsed,
                 rdma_models=frozenset(
-                    one.model
-                    for one in settings.workload.models
-                    if one.instance_meta == "MlxJaccl" and one.min_nodes > 1
+                    one.model for one in settings.workload.models if one.past_filters and one.nodes_needed > 1
                 ),
                 emulated=settings.inventory.emulated is not None,
             ),
