@@ -12,7 +12,7 @@ from rig.config.target_fields import fields_of
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, NodeError, UsageError
 from rig.faults.plan.read import load_plan
 from rig.nodes.bootstrap import Bootstrapped, Step, allowed_for, bootstrap
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
 
 
 def bootstrap_nodes(

@@ -33,7 +33,7 @@ from rig.journal.records import (
     NodeMemory,
     NodeProcesses,
 )
-from rig.nodes.inspect import Inspection, inspect
+from rig.nodes.inspect import Inspection
 from rig.nodes.offset import Offset, measure
 
 HEAL_NOW_S = 40.0  # bound of an early heal; it takes well under 2 s when the nodes answer and exo starts as usual
@@ -238,7 +238,7 @@ class Fault:
         """What is still there of this fault, in words; also when it cannot be known. Journals memory on the way."""
         names = [act.node for act in aim.acts]
         seen = await asyncio.gather(
-            *(inspect(self.context.nodes[name], "all") for name in names), return_exceptions=True
+            *(self.context.nodes[name].inspect("all") for name in names), return_exceptions=True
         )
         left: list[str] = []
         for name, one in zip(names, seen, strict=True):

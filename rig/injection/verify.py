@@ -14,9 +14,8 @@ from rig.errors import NodeError
 from rig.faults.plan.witness import Hit, Says
 from rig.injection.act import Progress
 from rig.injection.aim import Aim
-from rig.nodes.inspect import Inspection, inspect
-from rig.nodes.scripts import q
-from rig.nodes.ssh import NodeConnection, Nodes
+from rig.nodes.inspect import Inspection
+from rig.nodes.node import NodeConnection, Nodes
 
 PROBE_LIMIT = 24  # addresses a peer tries at once
 MARGIN_S = 0.05  # an account this close to the end of the hold says nothing
@@ -58,7 +57,7 @@ async def look_at_processes(conn: NodeConnection, progress: Progress, hold_s: fl
     words = [*struck.fields.get("pids", "").split(), struck.fields.get("main", "")]
     pids = sorted({int(pid) for pid in (word.partition(":")[0] for word in words) if pid.isdigit()})
     try:
-        seen = await inspect(conn, "procs", pids=pids, timeout_s=5.0)
+        seen = await conn.inspect("procs", pids=pids, timeout_s=5.0)
     except NodeError as exc:
         return Account(conn.name, "silent", exc.message)
     return judge_processes(progress, seen, hold_s)
@@ -108,13 +107,9 @@ class Outside:
 
 async def _probe(conn: NodeConnection, ends: Sequence[tuple[str, int]]) -> set[str] | None:
     """The addresses whose API port a node can connect to, all tried at once (about 1 s when some cannot)."""
-    tries = [
-        f"{{ nc {'-6 ' if ':' in address else ''}-z -w 1 {q(address)} {port} >/dev/null 2>&1 && echo {q(address)}; }} &"
-        for address, port in ends
-    ]
-    prefix = f"PATH={q(conn.node.path)}; export PATH; " if conn.node.path is not None else ""
     try:
-        result = await conn.run(f"{prefix}{' '.join(tries)} wait", timeout_s=5.0, check=False)
+        ports = {port: [address for address, its in ends if its == port] for _, port in ends}
+        asked = (conn.answering(addresses, port, timeout_s=5.0) for port, addresses in ports.items())
+        return set[str]().union(*await asyncio.gather(*asked))
     except NodeError:
         return None
-    return set(result.stdout.split())

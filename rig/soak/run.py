@@ -21,7 +21,7 @@ from rig.load.backoff import Backoff
 from rig.load.client import LoadDriver
 from rig.load.deadlines import paced_grace_s
 from rig.load.prober import Prober
-from rig.nodes.ssh import Nodes
+from rig.nodes.node import Nodes
 from rig.observe.observer import Observer
 from rig.soak.awaited import awaited
 from rig.soak.deployments import DeploymentsPosted

@@ -17,8 +17,7 @@ from rig.injection.fault import Fault, Identity, write_inventory
 from rig.injection.schedule import Planned, by_hand
 from rig.journal.records import FaultState
 from rig.journal.write import Journal
-from rig.nodes.inspect import inspect
-from rig.nodes.ssh import Nodes
+from rig.nodes.node import Nodes
 from rig.targets.now import instances_of
 from rig.targets.target import Target
 from rig.targets.views import Instance
@@ -60,7 +59,7 @@ class Harming:
 
     async def look(self, when: str) -> None:
         """What runs where, for the checks that compare."""
-        seen = await asyncio.gather(*(inspect(conn, "all") for conn in self.nodes.values()), return_exceptions=True)
+        seen = await asyncio.gather(*(conn.inspect("all") for conn in self.nodes.values()), return_exceptions=True)
         for one in seen:
             if isinstance(one, NodeError):
                 continue
