@@ -51,11 +51,13 @@ class LoadDriver:
         requests: int | None = None,
         backoff: Backoff | None = None,
         grace_s: float = GRACE_S,
+        token_a_chunk: bool = True,
     ) -> None:
         self._workload = workload
         self._entries = entry_urls(workload, entries)
         self._journal = journal
         self._seed = seed
+        self._token_a_chunk = token_a_chunk
         self._requests = requests
         self._backoff = Backoff() if backoff is None else backoff
         self._transport = LoadTransport(journal.now)
@@ -168,6 +170,7 @@ class LoadDriver:
             limits=self._limits,
             planned_t=planned_t,
             temperature=self._workload.temperature,
+            token_a_chunk=self._token_a_chunk,
         )
         self.in_flight += 1
         try:

@@ -43,6 +43,7 @@ class Call:
     limits: Limits
     planned_t: float
     temperature: float | None = None
+    token_a_chunk: bool = True  # whether the server sends each token in a chunk of its own
 
     def body(self) -> bytes:
         content: dict[str, Any] = {
@@ -156,7 +157,14 @@ class _Attempt:
     def judge(self, end: End, detail: str) -> Judgement:
         streamed = self._call.streamed and (self._reader is None or isinstance(self._reader, StreamReader))
         detail = f"Location: {self._location}" if self._location else detail
-        return judge(streamed=streamed, status=self._status, heard=self._heard, end=end, detail=detail)
+        return judge(
+            streamed=streamed,
+            status=self._status,
+            heard=self._heard,
+            end=end,
+            detail=detail,
+            token_a_chunk=self._call.token_a_chunk,
+        )
 
     def record(self, judgement: Judgement, t: float) -> RequestEnded:
         reader, marks, heard = self._reader, self._marks, self._heard

@@ -78,6 +78,7 @@ class SoakRun:
             seed=settings.seed,
             backoff=Backoff().paced(settings.pace),
             grace_s=paced_grace_s(settings.pace),
+            token_a_chunk=target.token_a_chunk,
         )
         self.prober = Prober(
             settings.models,
@@ -90,6 +91,7 @@ class SoakRun:
             patience_s=settings.probe_patience_s,
             connect_s=settings.workload.deadlines.connect,
             grace_s=paced_grace_s(settings.pace),
+            token_a_chunk=target.token_a_chunk,
         )
         self.tracker = RecoveryTracker(settings_of(info), live=True)
         self.successes = Successes(settings.models)

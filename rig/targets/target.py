@@ -218,6 +218,7 @@ class Target:
     """
 
     name: str
+    token_a_chunk: bool = False  # it streams each token in a chunk of its own, so that they can be counted
     views: ShowsViews | None = None
     deploys: Deploys | None = None
     instances: ListsInstances | None = None
