@@ -174,7 +174,8 @@ def _processes(conn: ShellNode, seen: Inspection, *, busy: bool) -> list[Finding
         remedy = WAIT if busy else "rig heal, or `kill -CONT` them"
         found.append(Finding(conn.name, what, "fail", text, remedy))
     if seen.orphans:
-        text = f"{conn.node.process.worker}s without a main process hold memory: {', '.join(str(one.pid) for one in seen.orphans)}"
+        left = ", ".join(str(one.pid) for one in seen.orphans)
+        text = f"{conn.node.process.worker}s without a main process hold memory: {left}"
         found.append(Finding(conn.name, "orphans", "warn", text, WAIT if busy else "kill them"))
     return found
 
