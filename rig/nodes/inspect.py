@@ -1,4 +1,4 @@
-"""What a node says of itself through `inspect.sh`: clock, boot, the target's processes, master, memory, disk, leases."""
+"""What a node says of itself through `inspect.sh`: clock, boot, processes, master, memory, disk, leases."""
 
 from __future__ import annotations
 
