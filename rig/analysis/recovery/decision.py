@@ -11,9 +11,9 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from rig.analysis.intake.attempts import NOBODY, Bools, Recent, Rows
-from rig.analysis.judged import judged_of
 from rig.analysis.recovery.context import Context
 from rig.analysis.recovery.faults import CRASHES, HEAL_IS_STRIKE, Fault, Window, strike_of
+from rig.analysis.recovery.judged import judged_of
 from rig.analysis.recovery.outage import Outage, Success, Trials, longest_wait, outage
 from rig.analysis.recovery.serving import Serving, compare
 from rig.analysis.recovery.trials import stalled_long, touched, trials_of

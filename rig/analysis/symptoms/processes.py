@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rig.analysis.firsts import Firsts
-from rig.analysis.judged import Judged
 from rig.analysis.recovery.faults import CRASHES, Fault
+from rig.analysis.recovery.judged import Judged
 from rig.analysis.symptoms.hosted import Hosted
 from rig.journal.records import AnyRecord, NodeProcesses, Unwedged, ViewChanged
 

@@ -9,15 +9,15 @@ from typing import Final
 from rig.analysis.answers.watch import AnswerWatch
 from rig.analysis.firsts import Firsts
 from rig.analysis.intake.ticks import Health, Index, handed_over
-from rig.analysis.judged import judged_of
 from rig.analysis.recovery.context import Context
+from rig.analysis.recovery.judged import judged_of
+from rig.analysis.recovery.reigns import Reigns
 from rig.analysis.symptoms.blind import Blind
 from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.elections import ElectionWatch
 from rig.analysis.symptoms.looking import Looking
 from rig.analysis.symptoms.memory import MemoryWatch
 from rig.analysis.symptoms.processes import ProcessWatch
-from rig.analysis.symptoms.reigns import Reigns
 from rig.analysis.symptoms.speed import SpeedWatch
 from rig.analysis.symptoms.views import ViewWatch
 from rig.journal.records import (
