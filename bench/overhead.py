@@ -36,7 +36,7 @@ from rig.observe.observer import Observer
 from rig.observe.own import own_health
 from rig.run.deployments import DeploymentsPosted
 from rig.run.settings import SoakSettings, paced, watching
-from rig.targets.exo.api import Exo
+from rig.targets.target import open_target
 
 LIMIT_PER_S: Final = 5.0
 LIMIT_PERCENT: Final = 1.0
@@ -104,7 +104,7 @@ async def _pump(
 
 
 def _main(node: Node) -> psutil.Process:
-    return psutil.Process(int(Path(node.exo.pid_path).read_text()))
+    return psutil.Process(int(Path(node.process.pid_path).read_text()))
 
 
 async def _measure(inventory: Inventory, folder: Path, seconds: float) -> list[dict[str, Any]]:
@@ -148,7 +148,7 @@ async def _measure(inventory: Inventory, folder: Path, seconds: float) -> list[d
         await _deployed(settings, entries, folder)
         await stretch("nobody asks")
         stop = asyncio.Event()
-        journal, target = Journal(folder, RunClock()), Exo()
+        journal, target = Journal(folder, RunClock()), open_target("exo")
         observer = Observer(target, entries, journal, connections={}, timing=watching(settings.pace), health=own_health)
         prober = Prober(
             settings.models, entries, journal, fast_s=settings.probe_fast_s, slow_s=settings.probe_slow_s,
@@ -180,10 +180,10 @@ async def _deployed(settings: SoakSettings, entries: dict[str, str], folder: Pat
     """Post the workload's models and wait until a probe of each was answered."""
     setup = folder / "setup"
     setup.mkdir()
-    target, journal, seen = Exo(), Journal(setup, RunClock()), set[str]()
+    target, journal, seen = open_target("exo"), Journal(setup, RunClock()), set[str]()
     observer = Observer(target, entries, journal, connections={}, timing=watching(settings.pace), health=own_health)
     posted = DeploymentsPosted(
-        target, entries, settings.workload.models, journal, observer.view, vanished_s=settings.vanished_s
+        target.deploying(), entries, settings.workload.models, journal, observer.view, vanished_s=settings.vanished_s
     )
     await posted.post_all()
     models: dict[str, str] = {}

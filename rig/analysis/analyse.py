@@ -40,7 +40,6 @@ from rig.journal.records import (
     Unwedged,
 )
 from rig.journal.run import RunInfo
-from rig.targets.exo.keeper.doubles import Double, InstanceWatch
 
 MAX_LISTED: Final = 200
 AT_ONCE: Final = 10_000
@@ -77,8 +76,6 @@ class Analysis:
     findings: list[Finding]
     finding_count: int
     died: list[ActivityDied]
-    doubles: list[Double]
-    master_views: int
     watch: Watch
     notes: ReadNotes
 
@@ -172,11 +169,11 @@ class _Walk:
         self._info, self._listener, self._beside = info, listener, beside
         self._tracker = tracker = RecoveryTracker(settings_of(info))
         self._context = context = tracker.context
-        self._doubles, self._said = InstanceWatch(context), _Said()
-        self._watch = watch = Watch(tracker.settings.pace, info.embedded)
+        self._said = _Said()
+        self._watch = watch = Watch(context, info.embedded)
         self._during = During(tracker.settings)
         self._load, self._probes = RequestCounter("load", context), RequestCounter("probe", context)
-        self._feeds = [tracker.note, watch.feed, self._doubles.feed, self._said.feed]
+        self._feeds = [tracker.note, watch.feed, self._said.feed]
         self._indices = [context.indices, watch.indices]
         if beside is not None:
             self._feeds.append(beside.feed)
@@ -254,8 +251,6 @@ class _Walk:
             findings=said.findings,
             finding_count=said.finding_count,
             died=said.died,
-            doubles=self._doubles.doubles,
-            master_views=self._doubles.judged,
             watch=self._watch,
             notes=notes,
         )

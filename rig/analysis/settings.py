@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rig.faults.plan.plan import Plan
 from rig.journal.run import RunInfo
+from rig.targets import registry
 
 _Floats: TypeAlias = NDArray[np.float64]
 OWN_NODE_TOLERANCE_S: Final = 1.0
@@ -61,6 +62,7 @@ class Settings:
     """
 
     models: tuple[str, ...]
+    target: str = registry.DEFAULT
     entries: tuple[str, ...] = ()
     pace: float = 1.0
     sustained_s: float = 15.0
@@ -85,6 +87,7 @@ def settings_of(info: RunInfo) -> Settings:
     models = [str(model["model"]) for item in _sequence(workload.get("models")) if "model" in (model := _mapping(item))]
     return Settings(
         models=tuple(dict.fromkeys(models)),
+        target=str(info.inventory.get("target", registry.DEFAULT)),
         entries=tuple(str(name) for name in _mapping(info.inventory.get("nodes"))),
         pace=pace,
         sustained_s=_number(plan, "sustained", 15.0 / pace),

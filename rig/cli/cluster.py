@@ -106,7 +106,8 @@ def status(*, folder: Path | None, as_json: bool) -> int:
         {
             "node": name,
             "api": node.api,
-            "main": _main_state(pids, name, Path(node.exo.pid_path)),
+            "process": node.process.section,
+            "main": _main_state(pids, name, Path(node.process.pid_path)),
             "filter_rules": _filter_rules(f"{layout.sockets}/{index}/control"),
         }
         for index, (name, node) in enumerate(own.nodes.items(), start=1)
@@ -120,7 +121,10 @@ def status(*, folder: Path | None, as_json: bool) -> int:
     print(f"{layout.behaviour}, pace {layout.pace:g}, in {folder}; ends by itself in {left_s / 60:.0f} min")
     for node in nodes:
         rules = node["filter_rules"]
-        print(f"  {node['node']}  {node['api']}  exo {node['main']}" + (f"  {rules} filter rules" if rules else ""))
+        print(
+            f"  {node['node']}  {node['api']}  {node['process']} {node['main']}"
+            + (f"  {rules} filter rules" if rules else "")
+        )
     return EXIT_PASS
 
 

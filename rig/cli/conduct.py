@@ -25,7 +25,7 @@ from rig.run.halting import Halt, unless
 from rig.run.interrupt import Interrupt
 from rig.run.settings import SoakSettings, paced
 from rig.run.soak import soak_on
-from rig.targets.exo.api import Exo
+from rig.targets.target import open_target
 
 CLUSTER_FOLDER: Final = "cluster"
 
@@ -87,7 +87,7 @@ def _settings(wanted: Wanted, ready: Ready, workload: Workload, plan: Plan) -> S
 
 
 async def _run(settings: SoakSettings, ready: Ready, halt: Halt, console: Console) -> None:
-    target = Exo()
+    target = open_target(settings.inventory.target)
     try:
         stand = ready.stand(target, halt)
         with soak_on(stand, settings, Forensics(ready.nodes, settings.folder)) as run:

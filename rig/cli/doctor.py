@@ -14,6 +14,7 @@ from rig.cli.reach import Reach, running_nodes
 from rig.cli.rehearse import print_rehearsed, rehearse_plan
 from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
+from rig.config.target_fields import fields_of
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, TransportError
 from rig.faults.plan.plan import Plan
 from rig.faults.plan.read import load_plan
@@ -29,6 +30,7 @@ from rig.nodes.rehearse import rehearse
 from rig.nodes.upload import upload
 from rig.run.halting import unless
 from rig.run.interrupt import Interrupt
+from rig.targets.target import Target, opened_target
 
 KNOWN_AGAIN_S = 60.0  # a node that was restarted has its links after some 22 s
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
@@ -44,9 +46,9 @@ def doctor(
     faults: str | None = None,
     evaluate: bool = True,
 ) -> int:
-    """Exit 0 when nothing fails, 3 otherwise. `faults`: the plan whose needs are checked (None: keeper)."""
+    """Exit 0 when nothing fails, 3 otherwise. `faults`: the plan whose needs are checked (None: the target's)."""
     reach = running_nodes(inventory)
-    plan = load_plan(faults or "keeper")
+    plan = load_plan(faults or fields_of(reach.inventory.target).plan)
     cost = asyncio.run(_rehearse(reach, yes=yes)) if rehearse_restart else []
     if isinstance(cost, int):
         return cost
@@ -71,13 +73,16 @@ def doctor(
 
 async def _examine(inventory: Inventory, plan: Plan, *, evaluate: bool) -> list[Finding]:
     lost: dict[str, TransportError] = {}
-    async with open_nodes(inventory, on_unreachable=lambda error: lost.setdefault(error.node, error)) as nodes:
+    async with (
+        opened_target(inventory.target) as target,
+        open_nodes(inventory, on_unreachable=lambda error: lost.setdefault(error.node, error)) as nodes,
+    ):
         found = await examine_fully(inventory, nodes, lost, kinds=plan.struck, evaluate=evaluate)
-        return [*found, *await examine_instances(nodes)]
+        return [*found, *await examine_instances(target, nodes)]
 
 
 async def _rehearse(reach: Reach, *, yes: bool) -> list[Finding] | int:
-    """What the restarts cost; the exit code of an interruption, which does not leave a node without its exo."""
+    """What the restarts cost; the exit code of an interruption, which does not leave a node without its target."""
     with Interrupt() as interrupt:
         cost = await unless(interrupt.event, restart_each(reach, yes=yes))
         return interrupt.exit_code if cost is None else cost
@@ -93,22 +98,22 @@ async def restart_each(reach: Reach, *, yes: bool) -> list[Finding]:
     def say(text: str) -> None:
         console.print(text, markup=False)
 
-    async with open_nodes(reach.inventory, names=names) as nodes:
+    async with opened_target(reach.inventory.target) as target, open_nodes(reach.inventory, names=names) as nodes:
         await asyncio.gather(*(upload(conn) for conn in nodes.values()))
         async with hold_locks(nodes, "rehearsal", say=say):
             await refuse_live(nodes, inventory=reach.name)  # under the lock: of nobody who is at work
             await first_contact(nodes, yes=yes, say=say)
-            before = await deployed_now(nodes)
+            before = await deployed_now(target, nodes)
             for name, conn in nodes.items():
                 await rehearse(conn, say)
-                await _known_again({name: conn}, before)
-            return judge_deployments(before, await deployed_now(nodes))
+                await _known_again(target, {name: conn}, before)
+            return judge_deployments(before, await deployed_now(target, nodes))
 
 
-async def _known_again(nodes: Nodes, wanted: frozenset[str]) -> bool:
+async def _known_again(target: Target, nodes: Nodes, wanted: frozenset[str]) -> bool:
     """Waits, bounded, until the nodes list these deployments."""
     deadline = asyncio.get_running_loop().time() + KNOWN_AGAIN_S
-    while not wanted <= await deployed_now(nodes):
+    while not wanted <= await deployed_now(target, nodes):
         if asyncio.get_running_loop().time() > deadline:
             return False
         await asyncio.sleep(1.0)

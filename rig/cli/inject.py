@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from rig.cli.instances import instances_now
 from rig.cli.reach import Reach, running_nodes
 from rig.cli.streams import console_on
 from rig.clock import RunClock
@@ -32,7 +31,8 @@ from rig.nodes.rehearse import rehearsed
 from rig.nodes.upload import upload
 from rig.run.halting import unless
 from rig.run.interrupt import Interrupt
-from rig.targets.exo.api import Exo
+from rig.targets.now import instances_by_any
+from rig.targets.target import open_target
 
 BY_HAND = -1
 HOLD_MAX_S = 3600.0
@@ -123,7 +123,7 @@ async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -
         console.print(text, markup=False)
 
     with Interrupt() as interrupt:
-        target = Exo()
+        target = open_target(reach.inventory.target)
         try:
             async with AsyncExitStack() as stack:
                 ready = await unless(interrupt.event, _ready(stack, reach, planned, yes=yes, say=say))
@@ -131,7 +131,7 @@ async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -
                     return interrupt.exit_code
                 context = AimContext(
                     nodes=ready.nodes,
-                    instances=lambda: instances_now(target, ready.nodes),
+                    instances=lambda: instances_by_any(target, ready.nodes),
                     rehearsed=ready.rehearsed,
                     rdma_models=frozenset(),  # what is deployed is not known here
                     emulated=reach.inventory.emulated is not None,

@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from rig.errors import TargetError
-from rig.injection.aim import InstanceView
 from rig.nodes.doctor import Finding
 from rig.nodes.judging import judge_instances
 from rig.nodes.node import Nodes
-from rig.targets.exo.api import Exo
+from rig.targets.target import Target
 
 ALL = "all"  # in place of a node's name
 
 
-async def instances_now(target: Exo, nodes: Nodes) -> Sequence[InstanceView]:
-    """The instances by the first node's view, node ids mapped to the inventory's names by asking each node."""
-    urls = {name: conn.node.api for name, conn in nodes.items()}
-    ids = await asyncio.gather(*(target.node_id(url) for url in urls.values()), return_exceptions=True)
-    names = {found: name for name, found in zip(urls, ids, strict=True) if isinstance(found, str)}
-    first = next(iter(names.values()), next(iter(urls)))
-    return [
-        InstanceView(
-            instance_id=identity,
-            model=view["model"] or "",
-            runners={names[node]: runner for node, runner in view["runners"].items() if node in names},
-            port=view["port"],
-        )
-        for identity, view in (await target.instances(urls[first])).items()
-    ]
-
-
-async def deployed_now(nodes: Nodes) -> frozenset[str]:
+async def deployed_now(target: Target, nodes: Nodes) -> frozenset[str]:
     """The models that some node lists a deployment of; empty when no node tells."""
-    target = Exo()
-    try:
-        asked = (target.deployments(conn.node.api) for conn in nodes.values())
-        told = await asyncio.gather(*asked, return_exceptions=True)
-    finally:
-        await target.close()
+    if target.deploys is None:
+        return frozenset()
+    asked = (target.deploys.deployments(conn.node.api) for conn in nodes.values())
+    told = await asyncio.gather(*asked, return_exceptions=True)
     views = [view for view in told if not isinstance(view, BaseException)]
     return frozenset(one["model"] or "?" for view in views for one in view.values())
 
@@ -54,17 +33,16 @@ def judge_deployments(before: frozenset[str], after: frozenset[str]) -> list[Fin
     return [Finding(ALL, "deployments", "ok", f"{len(before)}, as before the restarts")]
 
 
-async def examine_instances(nodes: Nodes) -> list[Finding]:
+async def examine_instances(target: Target, nodes: Nodes) -> list[Finding]:
     """Whether the cluster holds instances that no deployment asks for; empty when the target does not tell."""
-    target = Exo()
-    try:
-        for name, conn in nodes.items():
-            try:
-                found = await target.instances(conn.node.api)
-                deployed = {view["model"] or "?" for view in (await target.deployments(conn.node.api)).values()}
-            except TargetError:
-                continue
-            return judge_instances(name, {key: view["model"] or "?" for key, view in found.items()}, deployed)
-    finally:
-        await target.close()
+    lists, deploys = target.instances, target.deploys
+    if lists is None or deploys is None:
+        return []
+    for name, conn in nodes.items():
+        try:
+            found = await lists.instances(conn.node.api)
+            deployed = {view["model"] or "?" for view in (await deploys.deployments(conn.node.api)).values()}
+        except TargetError:
+            continue
+        return judge_instances(name, {key: instance.model or "?" for key, instance in found.items()}, deployed)
     return []

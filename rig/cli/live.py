@@ -25,7 +25,7 @@ from rig.journal.records import (
     RequestStarted,
     Unwedged,
 )
-from rig.run.awaited import runners_of
+from rig.run.awaited import workers_of
 from rig.run.soak import SoakRun
 from rig.written import duration
 
@@ -192,7 +192,7 @@ def _models(run: SoakRun) -> RenderableType:
     for model in run.settings.models:
         success = run.successes.latest.get(model)
         ago = "never" if success is None else f"{duration(run.journal.now() - success.ended_t)} ago"
-        table.add_row(model, str(statuses.get(model, "not listed")), runners_of(run.observer.view, model), ago)
+        table.add_row(model, str(statuses.get(model, "not listed")), workers_of(run.observer.view, model), ago)
     return table
 
 

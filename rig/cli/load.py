@@ -94,7 +94,15 @@ def load(
         watch = AnswerWatch()
         journal.subscribe(watch.feed)
         try:
-            driver = LoadDriver(workload, {ENTRY: url}, journal, seed=seed or 0, requests=requests, alone_s=math.inf)
+            driver = LoadDriver(
+                workload,
+                {ENTRY: url},
+                journal,
+                seed=seed or 0,
+                requests=requests,
+                token_a_chunk=False,
+                alone_s=math.inf,
+            )
             settle_collector()
             signal_exit = uvloop.run(_run(driver, tally, requests, own_health(journal)))
         finally:

@@ -8,7 +8,6 @@ import secrets
 from rich.table import Table
 from rich.text import Text
 
-from rig.cli.instances import instances_now
 from rig.cli.reach import Reach
 from rig.cli.serving import until_serving
 from rig.cli.streams import console_on
@@ -27,9 +26,10 @@ from rig.nodes.open import open_nodes
 from rig.nodes.rehearse import rehearsed
 from rig.nodes.upload import upload
 from rig.run.interrupt import Interrupt
-from rig.targets.exo.api import Exo
+from rig.targets.now import instances_by_any
+from rig.targets.target import open_target
 
-_NO_RUNNER = "no instance of a model serves: nothing to kill a runner of"
+_NOBODY = "no instance of a model serves: it has no process to kill"
 
 
 class _Unwritten:
@@ -57,7 +57,7 @@ async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> 
 
     found: list[Rehearsed] = []
     with Interrupt() as interrupt:
-        target = Exo()
+        target = open_target(reach.inventory.target)
         try:
             async with open_nodes(reach.inventory) as nodes:
                 await asyncio.gather(*(upload(conn) for conn in nodes.values()))
@@ -67,7 +67,7 @@ async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> 
                         await first_contact(nodes, yes=yes, say=say)
                     context = AimContext(
                         nodes=nodes,
-                        instances=lambda: instances_now(target, nodes),
+                        instances=lambda: instances_by_any(target, nodes),
                         rehearsed=await rehearsed(nodes),
                         rdma_models=frozenset(),  # what is deployed is not known here
                         emulated=reach.inventory.emulated is not None,
@@ -85,7 +85,7 @@ async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> 
                             models = [model for model in models if model not in silent]
                         kind = planned.kind.name
                         if isinstance(planned.kind.aim, RoleProcess) and planned.model not in models:
-                            found.append(Rehearsed(kind, planned.aim, "skipped", _NO_RUNNER, as_wanted=False))
+                            found.append(Rehearsed(kind, planned.aim, "skipped", _NOBODY, as_wanted=False))
                             continue
                         if not quiet:
                             say(f"{kind}, {planned.aim}")

@@ -16,7 +16,7 @@ from rig.journal.write import Journal
 from rig.load.prober import Prober
 from rig.run.successes import Successes
 
-SERVE_LIMIT_S: Final = 180.0  # a node timed out, its instance deleted and placed again, and a ring connected
+SERVE_LIMIT_S: Final = 180.0  # a node timed out, its instance deleted and placed again, and its nodes connected
 _PROBE_S: Final = 1.0
 _LOOK_S: Final = 0.1
 _SAY_S: Final = 5.0
@@ -65,7 +65,7 @@ async def until_serving(
 
 async def _unlisted(models: Sequence[str], instances: InstancesNow) -> list[str]:
     try:
-        listed = {one.model for one in await instances() if one.runners}
+        listed = {one.model for one in await instances() if one.workers}
     except RigError:
         return list(models)
     return [model for model in models if model not in listed]

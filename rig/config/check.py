@@ -46,10 +46,10 @@ def workload_on_inventory(workload: Workload, inventory: Inventory) -> list[Prob
     found += [
         Problem(
             ("models", index, "min_nodes"),
-            f"expected at most {len(names)} (the nodes of inventory {inventory.name!r}), not {model.min_nodes}",
+            f"expected at most {len(names)} (the nodes of inventory {inventory.name!r}), not {model.nodes_needed}",
         )
         for index, model in enumerate(workload.models)
-        if model.min_nodes > len(names)
+        if model.nodes_needed > len(names)
     ]
     return found
 

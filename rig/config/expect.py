@@ -95,7 +95,9 @@ def _literals(context: Mapping[str, Any]) -> list[str]:
 
 def _keys_at(model: type[BaseModel], path: FieldPath) -> list[str]:
     found = _annotation_at(model, path)
-    return list(found.model_fields) if found is not None and _is_model(found) else []
+    if found is None or not _is_model(found):
+        return []
+    return [field.alias or name for name, field in cast("type[BaseModel]", found).model_fields.items()]
 
 
 def _siblings_with(model: type[BaseModel], path: FieldPath) -> list[str]:
@@ -110,7 +112,12 @@ def _field_at(model: type[BaseModel], path: FieldPath) -> FieldInfo | None:
     holder = _annotation_at(model, path[:-1])
     if holder is None or not path or not _is_model(holder):
         return None
-    return cast("type[BaseModel]", holder).model_fields.get(str(path[-1]))
+    return _written(cast("type[BaseModel]", holder), str(path[-1]))
+
+
+def _written(model: type[BaseModel], key: str) -> FieldInfo | None:
+    """The field that is written as `key`."""
+    return next((field for name, field in model.model_fields.items() if (field.alias or name) == key), None)
 
 
 def _annotation_at(model: Any, path: FieldPath) -> Any:
@@ -126,7 +133,7 @@ def _annotation_at(model: Any, path: FieldPath) -> Any:
 def _step(annotation: Any, part: str | int) -> Any:
     annotation = _plain(annotation)
     if _is_model(annotation):
-        field = cast("type[BaseModel]", annotation).model_fields.get(str(part))
+        field = _written(cast("type[BaseModel]", annotation), str(part))
         return None if field is None else field.annotation
     arguments = get_args(annotation)
     if get_origin(annotation) is dict:

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationInfo
 
+from rig.targets import registry
+
 WRITTEN: Final = {"written": True}
 """Validation context of values from a file, where a duration needs its unit. Code may give seconds as a float."""
 
@@ -105,7 +107,7 @@ def _absolute(value: str) -> str:
     _plain(value)
     parts = value.split("/")
     if parts[0] or ".." in parts or not any(parts):
-        raise ValueError(f"expected an absolute path such as /Users/exo/.exo, not {value!r}")
+        raise ValueError(f"expected an absolute path such as /Users/me/models, not {value!r}")
     return value.rstrip("/")
 
 
@@ -141,8 +143,14 @@ def _address(value: str) -> str:
     return value
 
 
+def _target_name(value: str) -> str:
+    if value not in registry.NAMES:
+        raise ValueError(f"expected {' or '.join(registry.NAMES)}, not {value!r}")
+    return value
+
+
 def _process_regex(value: str) -> str:
-    """An extended regular expression that finds exo's main process and nothing that every machine runs."""
+    """An extended regular expression that finds the target's main process and nothing that every machine runs."""
     _plain(value)
     if "(?" in value:
         raise ValueError("expected an extended regular expression (as for grep -E): `(?` is not part of those")
@@ -154,7 +162,7 @@ def _process_regex(value: str) -> str:
         ) from None
     for command in _BYSTANDERS:
         if pattern.search(command):
-            raise ValueError(f"{value!r} also matches the command {command!r}: processes that are not exo could be hit")
+            raise ValueError(f"{value!r} also matches the command {command!r}: processes of others could be hit")
     return value
 
 
@@ -179,4 +187,5 @@ Host = Annotated[str, AfterValidator(_host)]
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 ApiUrl = Annotated[str, AfterValidator(_api_url)]
 Address = Annotated[str, AfterValidator(_address)]
+TargetName = Annotated[str, AfterValidator(_target_name)]
 ProcessRegex = Annotated[str, AfterValidator(_process_regex)]

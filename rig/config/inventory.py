@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from rig.config.defects import KEEPER_DEFECTS, BehaviourName, DefectName
-from rig.config.fields import AbsolutePath, Address, ApiUrl, Duration, Host, NodeName, ProcessRegex, Strict, Text
+from rig.config.fields import AbsolutePath, Address, ApiUrl, Duration, Host, NodeName, Strict, TargetName, Text
+from rig.config.process import Process
+from rig.targets import registry
 
 
 class Ssh(Strict):
@@ -22,47 +25,28 @@ class Ssh(Strict):
     host_key: Text | None = None
 
 
-class ExoProcess(Strict):
-    """How exo is started, stopped and recognised on a node. Commands are run by `sh -c` on the node.
-
-    `match` is an extended regular expression that the command line of the main process must contain: a pid in `pidfile`
-    whose command does not match is never signalled. `hold`/`release` keep a supervisor from restarting exo at once.
-    """
-
-    home: AbsolutePath = Field(description="the absolute path of $EXO_HOME on the node")
-    pidfile: AbsolutePath | None = None  # default: HOME/exo.pid
-    log: AbsolutePath | None = None  # default: HOME/exo_log/exo.log
-    match: ProcessRegex = r"(python[0-9.]*|Python) .*-m exo|/bin/exo( |$)"
-    start: Text | None = None  # None: how to restart exo is not known; crash faults are refused
-    stop: Text | None = None
-    hold: Text | None = None
-    release: Text | None = None
-    command: Text | None = None  # exo's own command line; `rig bootstrap` makes a launchd daemon or systemd unit of it
-
-    @property
-    def pid_path(self) -> str:
-        return self.pidfile or f"{self.home}/exo.pid"
-
-    @property
-    def log_path(self) -> str:
-        return self.log or f"{self.home}/exo_log/exo.log"
-
-
 class Node(Strict):
     """Reached over `ssh`, or `local`: this machine itself. One of them must be given."""
 
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
     ssh: Ssh | None = Field(default=None, description="how the node is reached, at least `host:`")
-    api: ApiUrl = Field(description="http://HOST:PORT of exo's API, as the controller reaches it")
+    api: ApiUrl = Field(description="http://HOST:PORT of the target's API, as the controller reaches it")
     local: bool = False  # instead of `ssh`: commands are run on the controller itself
     addresses: list[Address] = Field(
         default_factory=list
     )  # every address peers may use, IPv4 and IPv6 (fe80::…%en5 for link-local)
-    exo: ExoProcess = Field(description="how exo is started and recognised, at least `home:`")
+    process: Process  # written as the target's own section (`rig.config.target_fields`)
     rig_dir: AbsolutePath = "/var/tmp/rig"  # leases, node scripts
     path: Text | None = None  # PATH for node scripts; None: the usual system folders
     sudo: bool = True  # packet-filter commands go through `sudo -n`
     faults: bool = True  # whether faults may be injected here
     restart_rehearsed: bool = False  # set by hand, or by `rig doctor --rehearse-restart`, after one restart has worked
+
+    @property
+    def peer_port(self) -> int:
+        """Where its peers reach the target's API."""
+        return self.process.peer_port or urlsplit(self.api).port or 80
 
     @property
     def reached_as(self) -> str:
@@ -73,7 +57,7 @@ class Node(Strict):
 
 
 class Embedded(Strict):
-    """An emulated exo cluster on this machine instead of real nodes."""
+    """An emulated cluster on this machine instead of real nodes."""
 
     nodes: int = Field(default=3, ge=1, le=16)
     hosts: Literal["processes", "namespaces"] = "processes"  # namespaces: each node its own network (Linux, root)
@@ -112,7 +96,7 @@ class Inventory(Strict):
     """Either `nodes` (real machines) or `embedded`. Keys under `nodes` are the names used everywhere."""
 
     name: Text
-    target: Literal["exo"] = "exo"
+    target: TargetName = registry.DEFAULT
     nodes: dict[NodeName, Node] = Field(default_factory=dict)
     embedded: Embedded | None = None
     emulated: Emulated | None = None  # with `nodes`: these are processes of a running embedded cluster

@@ -15,10 +15,12 @@ from rig.config.fields import WRITTEN
 from rig.config.inventory import Inventory
 from rig.config.problems import FieldPath, Place, Problem, Source, error_of, locate
 from rig.config.stock import Folder, find
+from rig.config.target_fields import model_for, workload_model
 from rig.config.traces import read_trace
 from rig.config.tree import Tree, parse
 from rig.config.workload import Workload
 from rig.errors import ConfigError
+from rig.targets.registry import DEFAULT
 
 _READ_MAX = (1 << 20) + 1
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -37,18 +39,21 @@ def load_inventory(name_or_path: str) -> Inventory:
     return read_inventory(name_or_path).value
 
 
-def load_workload(name_or_path: str) -> Workload:
-    """The workload of this name or path. Raises ConfigError."""
-    return read_workload(name_or_path).value
+def load_workload(name_or_path: str, target: str = DEFAULT) -> Workload:
+    """The workload of this name or path, for a target. Raises ConfigError."""
+    return read_workload(name_or_path, target).value
 
 
 def read_inventory(name_or_path: str) -> Loaded[Inventory]:
     return read_file(name_or_path, "inventories", Inventory, check.inventory_problems)
 
 
-def read_workload(name_or_path: str) -> Loaded[Workload]:
+def read_workload(name_or_path: str, target: str = DEFAULT) -> Loaded[Workload]:
     return read_file(
-        name_or_path, "workloads", Workload, lambda found: [*check.workload_problems(found), *_data(found)]
+        name_or_path,
+        "workloads",
+        workload_model(target),
+        lambda found: [*check.workload_problems(found), *_data(found)],
     )
 
 
@@ -61,6 +66,7 @@ def read_file(
     also: tuple[str, ...] = ()
     if model is Inventory:
         tree, also = _with_defaults(tree), ("defaults",)
+        model = cast("type[_Model]", model_for(tree.value))
     try:
         value = model.model_validate(tree.value, context=WRITTEN)
     except ValidationError as error:

@@ -8,7 +8,7 @@ from rig.faults.plan.kind import Acting, FaultKind, KindPlan, SingleNode
 
 
 def _values(acting: Acting[KindPlan]) -> Mapping[str, str]:
-    return {"start": acting.node.exo.start or ""}
+    return {"start": acting.node.process.start or ""}
 
 
 KIND = FaultKind(
@@ -16,7 +16,7 @@ KIND = FaultKind(
     place=18,
     summary="`shutdown -r now`",
     struck_by="another boot id, by the lease that outlived it",
-    healed_by="exo runs again",
+    healed_by="the target runs again",
     wants="FileVault off; the guard; not the rig's own machine",
     script="reboot.sh",
     aim=SingleNode(),

@@ -1,4 +1,4 @@
-"""From a planned fault to what is done where: master, runner and addresses are known only at the strike.
+"""From a planned fault to what is done where: master, worker and addresses are known only at the strike.
 
 `resolve` asks the nodes and the target, the choices themselves are pure functions. What cannot be aimed raises
 CannotAim and becomes a skipped fault with that reason.
@@ -25,8 +25,9 @@ from rig.nodes.inspect import Inspection
 from rig.nodes.master import Ruling, Word, rule
 from rig.nodes.node import Nodes
 from rig.nodes.scripts import process_values
+from rig.targets.views import Instance
 
-__all__ = ["Act", "Aim", "AimContext", "CannotAim", "InstanceView", "find_master", "resolve"]
+__all__ = ["Act", "Aim", "AimContext", "CannotAim", "find_master", "resolve"]
 
 RDMA_ALIVE = "partial: the control plane is cut, RDMA over Thunderbolt is not, which no packet filter sees"
 MASTER_LIMIT_S: Final = 20.0  # an election, or a node that has just started and claims for a while
@@ -34,17 +35,8 @@ _MASTER_LOOK_S: Final = 0.5
 NOT_REHEARSED = "no restart was ever rehearsed there: run `rig doctor --rehearse-restart`"
 
 
-@dataclass(frozen=True)
-class InstanceView:
-    """An instance as the target tells of it at this moment; `runners` maps the inventory's node names to runner ids."""
-
-    instance_id: str
-    model: str
-    runners: dict[str, str]
-    port: int | None  # the ring's
-
-
-InstancesNow: TypeAlias = Callable[[], Awaitable[Sequence[InstanceView]]]
+InstancesNow: TypeAlias = Callable[[], Awaitable[Sequence[Instance]]]
+"""The instances as the target lists them at this moment, their nodes named as in the inventory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +60,7 @@ class AimContext:
     nodes: Nodes
     instances: InstancesNow
     rehearsed: frozenset[str]
-    rdma_models: frozenset[str]  # whose instances speak RDMA (MlxJaccl)
+    rdma_models: frozenset[str]  # whose instances speak RDMA
     emulated: bool  # the nodes share one machine: they are given token amounts of memory, disk and load
 
 
@@ -79,7 +71,7 @@ async def resolve(planned: Planned, context: AimContext, stop: asyncio.Event) ->
             master, findings = await find_master(context.nodes, stop)
             return _on_node(planned, master, context, findings)
         case RoleProcess():
-            return await _runner(planned, context)
+            return await _worker(planned, context)
         case Split():
             return await _partition(planned, context)
         case Pair():
@@ -140,23 +132,26 @@ def choose_master(seen: Sequence[Inspection], silent: Sequence[str] = ()) -> Rul
     return Ruling(ruling.master, f"{', '.join(odd)} claim it too, by log or by open files") if odd else ruling
 
 
-def choose_runner(
-    planned: Planned, instances: Sequence[InstanceView]
-) -> tuple[InstanceView, str, tuple[InstanceView, ...]]:
-    """Which instance of the model, on which node, and the other instances that have a runner there. Pure.
+def choose_worker(planned: Planned, instances: Sequence[Instance]) -> tuple[Instance, str, tuple[Instance, ...]]:
+    """Which instance of the model, on which node, and the other instances that have a worker there. Pure.
 
     Nodes take turns with the number of the fault, so that a schedule means the same each time.
     """
     mine = [one for one in instances if one.model == planned.model]
     if not mine:
         raise CannotAim(f"no instance of {planned.model} is there")
-    places = sorted((node, one.instance_id) for one in mine for node in one.runners if node in planned.nodes)
+    places = sorted((node, one.id) for one in mine for node in one.workers if node in planned.nodes)
     if not places:
-        raise CannotAim(f"{planned.model} has no runner on a node that may be hit")
+        raise CannotAim(f"{planned.model} has no {_role(planned)} on a node that may be hit")
     node, identity = places[planned.index % len(places)]
-    chosen = next(one for one in mine if one.instance_id == identity)
-    others = tuple(one for one in instances if one is not chosen and node in one.runners)
+    chosen = next(one for one in mine if one.id == identity)
+    others = tuple(one for one in instances if one is not chosen and node in one.workers)
     return chosen, node, others
+
+
+def _role(planned: Planned) -> str:
+    aim = planned.kind.aim
+    return aim.role if isinstance(aim, RoleProcess) else "worker"
 
 
 def _on_node(planned: Planned, name: str, context: AimContext, findings: tuple[str, ...]) -> Aim:
@@ -188,12 +183,12 @@ def _node_act(planned: Planned, kind: AnyKind, name: str, context: AimContext) -
     return act
 
 
-async def _runner(planned: Planned, context: AimContext) -> Aim:
+async def _worker(planned: Planned, context: AimContext) -> Aim:
     try:
         instances = await context.instances()
     except TargetError as exc:
         raise CannotAim(f"the target does not tell its instances: {exc.message}") from exc
-    chosen, name, others = choose_runner(planned, instances)
+    chosen, name, others = choose_worker(planned, instances)
     node = context.nodes[name].node
     _allowed(planned, name, node)
     values = process_values(node) | {
@@ -204,7 +199,7 @@ async def _runner(planned: Planned, context: AimContext) -> Aim:
         acts=(Act(node=name, kind=planned.kind, values=values),),
         nodes=(name,),
         model=planned.model,
-        instance=chosen.instance_id,
+        instance=chosen.id,
     )
 
 
@@ -248,9 +243,9 @@ async def _over_rdma(left: Sequence[str], right: Sequence[str], context: AimCont
     except TargetError:
         return f"{RDMA_ALIVE} (models over RDMA: {', '.join(sorted(context.rdma_models))})"
     across = [
-        one.model
+        str(one.model)
         for one in instances
-        if one.model in context.rdma_models and one.runners.keys() & set(left) and one.runners.keys() & set(right)
+        if one.model in context.rdma_models and one.workers.keys() & set(left) and one.workers.keys() & set(right)
     ]
     return f"{RDMA_ALIVE}: {', '.join(sorted(set(across)))}" if across else ""
 

@@ -35,7 +35,7 @@ from rig.journal.records import (
 from rig.nodes.inspect import Inspection
 from rig.nodes.offset import Offset, measure
 
-HEAL_NOW_S = 40.0  # bound of an early heal; it takes well under 2 s when the nodes answer and exo starts as usual
+HEAL_NOW_S = 40.0  # of an early heal; it takes well under 2 s when nodes answer and the target starts as usual
 SYNC_LEAD_S = 2.0  # several scripts prepare for so long, then strike at the same moment
 _ORDER: tuple[FaultState, ...] = ("leased", "struck", "holding")
 
@@ -333,10 +333,9 @@ def write_inventory(journal: Recorder, seen: Inspection, look: Look, fault: int 
             look=look,
             fault=fault,
             main=None if seen.main is None else seen.main.identity,
-            runners=len(seen.runners),
             orphans=len(seen.orphans),
             cpu_s=seen.main_cpu_s,
-            runner_cpu_s={one.identity: seen.cpu_s[one.pid] for one in seen.runners if one.pid in seen.cpu_s},
+            worker_cpu_s={one.identity: seen.cpu_s[one.pid] for one in seen.workers if one.pid in seen.cpu_s},
             node_t=seen.clock,
         )
     )

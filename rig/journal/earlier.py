@@ -35,11 +35,10 @@ class _Processes1(Record, frozen=True, kw_only=True, tag="processes"):
     node: str
     when: str
     main: str | None
-    runners: int
     orphans: int
     cpu_s: float | None
     node_t: float
-    runner_cpu_s: dict[str, float] = msgspec.field(default_factory=dict[str, float])
+    worker_cpu_s: dict[str, float] = msgspec.field(name="runner_cpu_s", default_factory=dict[str, float])
 
 
 _WHEN: Final = re.compile(r"(?P<word>before unwedging after|before|after) fault (?P<fault>-?\d+)")

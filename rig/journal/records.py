@@ -30,9 +30,8 @@ Look: TypeAlias = Literal["before", "after", "before-unwedging", "idle", "start"
 idle; at the start and at the end of a scenario."""
 Direction: TypeAlias = Literal["both", "in", "out"]
 Phase: TypeAlias = Literal["setup", "warmup", "baseline", "faults", "drain", "end"]
-Facet: TypeAlias = Literal[
-    "node_id", "nodes", "links", "instances", "runners", "loading", "deployments", "memory", "event_index"
-]
+Facet: TypeAlias = str
+"""What a node of the target tells of, in the target's words."""
 
 
 EVENT_LOG_UNREAD: Final = "event-log-unread"
@@ -170,10 +169,10 @@ class FaultChanged(Record, frozen=True, kw_only=True, tag="fault"):
     fault: int  # position in the schedule, from 0; -1 for `rig inject`
     fault_kind: FaultKind
     state: FaultState
-    aim: str  # as scheduled: "master", "node studio-2", "a runner of MODEL", "studio-1 | studio-2"
-    nodes: list[str] = []  # nodes whose exo process, or whose network, is hit; resolved at the strike
-    processes_hit: list[str] = []  # nodes whose exo main process is killed or stopped (own-node rule)
-    model: str | None = None  # for runner-kill: whose runner
+    aim: str  # as scheduled: "master", "node studio-2", "a worker of MODEL", "studio-1 | studio-2"
+    nodes: list[str] = []  # nodes whose process, or whose network, is hit; resolved at the strike
+    processes_hit: list[str] = []  # nodes whose main process is killed or stopped (own-node rule)
+    model: str | None = None  # for the kill of a worker: whose
     hold_s: float = 0.0
     clients_cut: list[str] = []  # nodes whose client path the fault cuts (own-node rule)
     direction: Direction = "both"  # for a partition: what its first side does not hear (in), or cannot send (out)
@@ -228,7 +227,7 @@ class ViewChanged(Record, frozen=True, kw_only=True, tag="view"):
 class Looked(Record, frozen=True, kw_only=True, tag="looked"):
     """What the rig's polls asked of a node's API since its last such record, and what the node paid for them.
 
-    `answer_s` is the time that the answered ones took, together: while it builds an answer, exo does nothing else.
+    `answer_s` is the time that the answered ones took, together: while it builds an answer, a node may do nothing else.
     """
 
     node: str
@@ -263,7 +262,7 @@ class MasterSeen(Record, frozen=True, kw_only=True, tag="master"):
 
 
 class EventSeen(Record, frozen=True, kw_only=True, tag="event"):
-    """An entry of a node's exact event log that matters (instances, deployments, runner status, nodes, masters)."""
+    """An entry of a node's exact event log that matters (instances, deployments, status of workers, nodes, masters)."""
 
     node: str
     session: str  # changes when the log restarts
@@ -353,13 +352,11 @@ class NodeProcesses(Inspected, frozen=True, kw_only=True, tag="processes"):
     """The target's processes on a node."""
 
     main: str | None  # pid:start of its main process; None: it does not run
-    runners: int
     orphans: int  # processes left behind by a main process that is gone
     cpu_s: float | None  # CPU time that the main process has used since its start
     node_t: float  # on the node's clock
-    runner_cpu_s: dict[
-        str, float
-    ] = {}  # by pid:start of each runner, since its start; empty where it was not looked at
+    worker_cpu_s: dict[str, float] = msgspec.field(name="runner_cpu_s", default_factory=dict[str, float])
+    # by pid:start of each worker, since its start; empty where it was not looked at
 
 
 class ApiCall(Record, frozen=True, kw_only=True, tag="call"):

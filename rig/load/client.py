@@ -45,7 +45,7 @@ class LoadDriver:
     anything else is sent. Raises UsageError for a workload that cannot be run.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each is a setting of its own)
         self,
         workload: Workload,
         entries: Mapping[str, str],
@@ -55,6 +55,7 @@ class LoadDriver:
         requests: int | None = None,
         backoff: Backoff | None = None,
         grace_s: float = GRACE_S,
+        token_a_chunk: bool = True,
         alone_s: float = 0.0,
     ) -> None:
         self._workload = workload
@@ -64,6 +65,7 @@ class LoadDriver:
         self._texts = Texts()
         self._alone_s = alone_s
         self._seed = seed
+        self._token_a_chunk = token_a_chunk
         self._requests = requests
         self._backoff = Backoff() if backoff is None else backoff
         self._transport = LoadTransport(journal.now)
@@ -197,6 +199,7 @@ class LoadDriver:
             limits=self._limits,
             planned_t=planned_t,
             temperature=self._workload.temperature,
+            token_a_chunk=self._token_a_chunk,
             canary=drawn.canary,
             alone=client == ALONE,
         )

@@ -59,6 +59,8 @@ class Judgement:
 
 
 _OK: Final = 200
+TOKENS_OF_A_CHARACTER: Final = 4
+"""At most: its bytes."""
 _UNCLEAN: dict[End, str] = {
     "broken": "the connection broke after the finish reason",
     "unparsable": "what followed the finish reason was not HTTP",
@@ -70,15 +72,19 @@ _UNCLEAN: dict[End, str] = {
 }
 
 
-def judge(*, streamed: bool, status: int | None, heard: Heard, end: End, detail: str = "") -> Judgement:
+def judge(
+    *, streamed: bool, status: int | None, heard: Heard, end: End, detail: str = "", token_a_chunk: bool = True
+) -> Judgement:
     """`status` is None when no response began. `detail` is the class and message of what ended a broken exchange; of a
-    redirect, where to."""
+    redirect, where to. `token_a_chunk`: a server that streams sends each token in a chunk of its own."""
     told = _told(status, heard, detail)
     if told is not None:
         return told
     if heard.finish_reason is not None:
         unclean = _unclean_end(end, heard, needs_done=streamed and not heard.done)
-        return Judgement("completed", unclean_end=unclean, damaged=damage(heard, streamed=streamed))
+        return Judgement(
+            "completed", unclean_end=unclean, damaged=damage(heard, streamed=streamed, token_a_chunk=token_a_chunk)
+        )
     instead = _instead(status, heard) if end == "clean" else None
     if instead is not None:
         return instead
@@ -153,18 +159,21 @@ def _unclean_end(end: End, heard: Heard, *, needs_done: bool) -> str | None:
     return _UNCLEAN[end]
 
 
-def damage(heard: Heard, *, streamed: bool) -> str | None:
-    """A token count that cannot be the server's `usage`, for servers that send one token a chunk, as exo does.
+def damage(heard: Heard, *, streamed: bool, token_a_chunk: bool) -> str | None:
+    """A token count that cannot be the server's `usage`.
 
-    A token may have no text of its own (part of a character), so a chunk without content counts for none or one:
-    sound is tokens ≤ usage ≤ tokens + blanks, and where tokens are claimed there is content at all. A whole body has no
-    chunks to count: only the latter is asked of it.
+    A token may have no text of its own (part of a character). With a token a chunk, a chunk without content counts for
+    none or one: sound is tokens ≤ usage ≤ tokens + blanks, and where tokens are claimed there is content at all. A
+    whole body has no chunks to count: only the latter is asked of it. Another streaming server may hold back the bytes
+    of an unfinished character, and all that it sends may be that.
     """
     usage = heard.usage_tokens
     if usage is None:
         return None
-    if not heard.tokens and usage > 0:
+    counted = streamed and token_a_chunk
+    held_back = TOKENS_OF_A_CHARACTER if streamed and not counted else 0
+    if not heard.tokens and usage > held_back:
         return f"no content arrived, usage says {usage} tokens"
-    if not streamed or heard.tokens <= usage <= heard.tokens + heard.blanks:
+    if not counted or heard.tokens <= usage <= heard.tokens + heard.blanks:
         return None
     return f"{heard.tokens} tokens and {heard.blanks} chunks without text arrived, usage says {usage}"

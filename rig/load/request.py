@@ -45,6 +45,7 @@ class Call:
     limits: Limits
     planned_t: float
     temperature: float | None = None
+    token_a_chunk: bool = True  # whether the server sends each token in a chunk of its own
     canary: Canary | None = None
     alone: bool = False  # nothing else of the load is on its way
 
@@ -191,7 +192,14 @@ class _Attempt:
     def judge(self, end: End, detail: str) -> Judgement:
         streamed = self._call.streamed and (self._reader is None or isinstance(self._reader, StreamReader))
         detail = f"Location: {self._location}" if self._location else detail
-        return judge(streamed=streamed, status=self._status, heard=self._heard, end=end, detail=detail)
+        return judge(
+            streamed=streamed,
+            status=self._status,
+            heard=self._heard,
+            end=end,
+            detail=detail,
+            token_a_chunk=self._call.token_a_chunk,
+        )
 
     @property
     def answer(self) -> Answer | None:

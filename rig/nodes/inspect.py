@@ -1,9 +1,9 @@
-"""What a node says of itself through `inspect.sh`: clock, boot, exo's processes, master claim, memory, disk, leases."""
+"""What a node says of itself through `inspect.sh`: clock, boot, processes, master, memory, disk, leases."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
@@ -56,6 +56,7 @@ class Inspection:
     os: str = ""
     main: Process | None = None
     tree: list[Process] = field(default_factory=list[Process])  # main first
+    workers: list[Process] = field(default_factory=list[Process])  # those in the tree that work for instances
     orphans: list[Process] = field(default_factory=list[Process])
     cpu_s: dict[int, float] = field(default_factory=dict[int, float])  # by pid in the tree: CPU time since its start
     master_log: str = ""
@@ -79,18 +80,17 @@ class Inspection:
         """CPU time that the main process has used since its start."""
         return None if self.main is None else self.cpu_s.get(self.main.pid)
 
-    @property
-    def runners(self) -> list[Process]:
-        return [process for process in self.tree if is_runner(process.command)]
+
+def _nobody(command: str) -> bool:
+    del command
+    return False
 
 
-def is_runner(command: str) -> bool:
-    """exo's runners are multiprocessing spawn children of the main process; the resource tracker is none."""
-    return "--multiprocessing-fork" in command and "resource_tracker" not in command
+def parse_inspection(node: str, text: str, is_worker: Callable[[str], bool] = _nobody) -> Inspection:
+    """`key=value` lines → Inspection. Raises NodeError when even the clock is missing.
 
-
-def parse_inspection(node: str, text: str) -> Inspection:
-    """`key=value` lines → Inspection. Raises NodeError when even the clock is missing."""
+    `is_worker` tells workers by their commands.
+    """
     pairs = [(key, value) for key, equals, value in (line.partition("=") for line in text.splitlines()) if equals]
     single = dict(pairs)
     if (clock := _number(single.get("clock"))) is None:
@@ -108,6 +108,7 @@ def parse_inspection(node: str, text: str) -> Inspection:
         os=single.get("os", ""),
         main=_main(single, main_pid, tree),
         tree=tree,
+        workers=[process for process in tree if is_worker(process.command)],
         orphans=[process for process in orphans if process is not None],
         cpu_s=_cpu([value for key, value in pairs if key == "cpu"], unreadable),
         master_log=single.get("master_log", ""),
@@ -129,7 +130,7 @@ def parse_inspection(node: str, text: str) -> Inspection:
 
 
 def elected_in(line: str) -> str:
-    """The id of the node that a line of exo's log says was elected; empty when it names none."""
+    """The id of the node that a line of the target's log says was elected; empty when it names none."""
     return found[1] if (found := _ELECTED.search(line)) else ""
 
 

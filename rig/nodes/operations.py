@@ -51,10 +51,11 @@ class ShellNode(Shell):
     async def inspect(
         self, what: What = "all", *, pids: Sequence[int] | None = None, timeout_s: float = 10.0
     ) -> Inspection:
-        values = {"log": self.node.exo.log_path, "what": what}
+        values = {"log": self.node.process.log_path, "what": what}
         if pids is not None:
             values["pids"] = " ".join(map(str, pids))
-        return parse_inspection(self.name, await self.script("inspect.sh", values, timeout_s=timeout_s))
+        said = await self.script("inspect.sh", values, timeout_s=timeout_s)
+        return parse_inspection(self.name, said, self.node.process.is_worker)
 
     async def script(self, script: str, values: Mapping[str, str], *, timeout_s: float) -> str:
         return (await self.run(script_command(self.node, script, values), timeout_s=timeout_s)).stdout
@@ -72,8 +73,9 @@ class ShellNode(Shell):
 
     async def carry_out(self, which: Which, *, timeout_s: float) -> None:
         """By `sh -c`, out of sight of the node's other users."""
-        command: str | None = getattr(self.node.exo, which)
-        assert command is not None, f"the inventory has no exo.{which}"
+        command: str | None = getattr(self.node.process, which)
+        written = f"{self.node.process.section}.{which}"
+        assert command is not None, f"the inventory has no {written}"
         values = {"lock": self.lock, COMMAND_KEYS[which]: command}
         line, stdin = script_command(self.node, "command.sh", values), script_stdin(values)
         result = await self.run(line, timeout_s=timeout_s, check=False, stdin=stdin)
@@ -81,9 +83,9 @@ class ShellNode(Shell):
             return
         said = _last_line(result.stderr or result.stdout) or "no message"
         if result.status == LOCKED:
-            raise NodeNotReady(self.name, f"`exo.{which}` was not run: {said}", remedy="wait for the other run to end")
-        remedy = f"correct `exo.{which}` in the inventory"
-        raise NodeNotReady(self.name, f"`exo.{which}` ended with status {result.status}: {said}", remedy=remedy)
+            raise NodeNotReady(self.name, f"`{written}` was not run: {said}", remedy="wait for the other run to end")
+        remedy = f"correct `{written}` in the inventory"
+        raise NodeNotReady(self.name, f"`{written}` ended with status {result.status}: {said}", remedy=remedy)
 
     @asynccontextmanager
     async def clock(self, *, timeout_s: float) -> AsyncGenerator[ReadClock]:
@@ -117,7 +119,7 @@ class ShellNode(Shell):
         return (await self.run('printf %s "${SSH_CONNECTION%% *}"')).stdout.strip()
 
     async def evidence(self, *, state_bytes: int, log_bytes: int, timeout_s: float) -> Evidence:
-        log = self.node.exo.log_path
+        log = self.node.process.log_path
         rules, state, lines = await asyncio.gather(
             self._shown(script_command(self.node, "inspect.sh", {"what": "rules"}), timeout_s),
             self._shown(on_path(self.node, called(_STATE, self.node.rig_dir)), timeout_s),

@@ -5,31 +5,22 @@ A reducer over journal records without effects: `Journal.subscribe(view.apply)` 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, cast
 
 from rig.journal.records import AnyRecord, Facet, Reachability, ViewChanged
 from rig.observe.masters import MasterTracker
-from rig.observe.views import SERVING_STATUSES, Deployments, Instances
-
-
-@dataclass(frozen=True)
-class InstanceOn:
-    """An instance as one view shows it. Node ids that no node of the inventory has had are left out of `runners`."""
-
-    id: str
-    model: str | None
-    runners: dict[str, str]  # inventory node → runner id
-    port: int | None  # of the ring; the same on every node of the instance
-    ready: bool  # every runner is ready or running
-    strangers: tuple[str, ...] = ()  # node ids in it that are nobody's in the inventory
+from rig.targets.target import ListsInstances
+from rig.targets.views import Deployments, Instance
 
 
 class ClusterView:
     """Facets, reachability and mastership per inventory node."""
 
-    def __init__(self, nodes: list[str]) -> None:
+    def __init__(self, nodes: list[str], instances: ListsInstances | None) -> None:
+        """`instances` is how the target's views list them; without it they list none."""
         self._nodes = nodes
+        self._lists = instances
         self._facets: dict[str, dict[Facet, Any]] = {node: {} for node in nodes}
         self._reachable: dict[str, bool] = {}
         self._names: dict[str, str] = {}  # every node id ever seen → inventory node
@@ -90,22 +81,17 @@ class ClusterView:
         current = {str(self.facet(node, "node_id")): node for node in self._nodes}
         return [current[node_id] for node_id in ids if node_id in current]
 
-    def instances(self, of: str | None = None) -> dict[str, InstanceOn]:
+    def instances(self, of: str | None = None) -> dict[str, Instance]:
         """Instances by id, in the view of node `of` (else in the best)."""
-        raw = cast("Instances", self._value(of, "instances") or {})
-        statuses = cast("dict[str, str]", self._value(of, "runners") or {})
-        found: dict[str, InstanceOn] = {}
-        for key, view in raw.items():
-            named = {self._names[node]: runner for node, runner in view["runners"].items() if node in self._names}
-            found[key] = InstanceOn(
-                id=key,
-                model=view["model"],
-                runners=named,
-                port=view["port"],
-                ready=all(statuses.get(runner) in SERVING_STATUSES for runner in view["runners"].values()),
-                strangers=tuple(node for node in view["runners"] if node not in self._names),
-            )
-        return found
+        node = of if of is not None else self.best()
+        if node is None or self._lists is None:
+            return {}
+        listed = self._lists.listed(self._facets.get(node, {}))
+        return {name: instance.named(self._names.get) for name, instance in listed.items()}
+
+    def doing(self, node: str) -> Mapping[str, str]:
+        """What the workers of instances do, by their ids, in the view of a node."""
+        return {} if self._lists is None else self._lists.doing(self._facets.get(node, {}))
 
     def deployments(self, of: str | None = None) -> Deployments:
         """Deployments by id, in the view of node `of` (else in the best)."""

@@ -1,7 +1,7 @@
 """Reading the target's event log: exact order without times.
 
-exo's `/events` is one array that begins at 0 each time and costs exo all of it, so it is read rarely (around faults, at
-the end) and bounded; its file is read on from where it was read to (`rig.targets.exo.event_file`).
+Over the API a log is told from its beginning each time, at a cost, so it is read so rarely (around faults, at the end)
+and bounded; its file is read on from where it was read to.
 Only entries that matter and were not journalled before are written. A *session* is one life of a node's log: its name
 comes from the first entry, so that nodes that follow the same master's log share it; a log that grew shorter, or tells
 another story at the place that was read last, has begun anew.
@@ -20,9 +20,7 @@ from rig.journal.records import EVENT_LOG_UNREAD, EventLogRead, EventSeen, Findi
 from rig.journal.write import Journal
 from rig.nodes.node import NodeConnection, Nodes
 from rig.observe.log_reading import KnownLog, LogReading, Numbered
-from rig.observe.views import SERVING_STATUSES
-from rig.targets.exo.event_file import Piece, Records, read_piece
-from rig.targets.target import ServedBy, Target, TargetEvent
+from rig.targets.target import EventRecords, KeepsEventLog, Piece, ServedBy
 
 LIMIT_BYTES: Final = 128 * 1024 * 1024
 TIMEOUT_S: Final = 20.0
@@ -35,20 +33,20 @@ MAX_SERVED_KNOWN: Final = 10_000  # logs are read around each fault: no more tha
 class EventLogs:
     """The event logs of all nodes, each read up to some place.
 
-    Out of exo's own file where the node can be asked: from where it was read to, which costs exo nothing.
+    Out of the log's file where the node can be asked: from where it was read to, which costs it nothing.
     Else over its API, from the beginning.
     """
 
     def __init__(
         self,
-        target: Target,
+        log: KeepsEventLog,
         journal: Journal,
         *,
         connections: Nodes,
         limit_bytes: int = LIMIT_BYTES,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self._target = target
+        self._log_of = log
         self._journal = journal
         self._connections = connections
         self._limit_bytes = limit_bytes
@@ -83,10 +81,10 @@ class EventLogs:
         reading = LogReading(self._logs.get(node, KnownLog()))
         written = 0
         try:
-            events = self._target.events(url, timeout_s=self._timeout_s, limit_bytes=self._limit_bytes)
+            events = self._log_of.events(url, timeout_s=self._timeout_s, limit_bytes=self._limit_bytes)
             async with aclosing(events) as entries:
                 async for index, entry in entries:
-                    written += self._write(node, reading, reading.take(index, entry, self._target.event(entry)))
+                    written += self._write(node, reading, reading.take(index, entry, self._log_of.event(entry)))
             written += self._write(node, reading, reading.ended())
             written += self._tell_served(node)
             self._tell_end(node, reading, "api", begun_t)
@@ -105,7 +103,7 @@ class EventLogs:
             async with aclosing(self._pieces(node, conn)) as pieces:
                 async for file, piece in pieces:
                     for entry in file.take(piece):
-                        new = file.reading.take(file.reading.count, entry, self._target.event(entry))
+                        new = file.reading.take(file.reading.count, entry, self._log_of.event(entry))
                         written += self._write(node, file.reading, new)
                         if file.reading.count % ENTRIES_AT_ONCE == 0:
                             await asyncio.sleep(0)  # a megabyte of them must not hold up the event loop
@@ -135,7 +133,7 @@ class EventLogs:
     async def _flush(self, url: str) -> str:
         """Why the file may lack the latest entries; empty where it does not."""
         try:
-            await self._target.flush_events(url, timeout_s=FLUSH_TIMEOUT_S)
+            await self._log_of.flush_events(url, timeout_s=FLUSH_TIMEOUT_S)
         except TargetError as error:
             return f"the latest entries may not be in its file yet: {error.message}"
         return ""
@@ -143,7 +141,7 @@ class EventLogs:
     async def _pieces(self, node: str, conn: NodeConnection) -> AsyncGenerator[tuple[OpenFile, Piece]]:
         """From where the file was read to, up to its end or the limit of one reading; nothing where there is none."""
         file, size = self._files.get(node), 0
-        while (piece := await read_piece(conn, 0 if file is None else file.offset)) is not None:
+        while (piece := await self._log_of.read_piece(conn, 0 if file is None else file.offset)) is not None:
             if file is None:
                 file = self._begin_file(node, piece)
             elif not file.goes_on(piece):
@@ -155,7 +153,7 @@ class EventLogs:
                 return
 
     def _begin_file(self, node: str, piece: Piece) -> OpenFile:
-        self._files[node] = file = OpenFile(piece, LogReading(self._logs.get(node, KnownLog())))
+        self._files[node] = file = OpenFile(piece, LogReading(self._logs.get(node, KnownLog())), self._log_of.records())
         return file
 
     def _keep(self, node: str, reading: LogReading) -> None:
@@ -209,7 +207,7 @@ class EventLogs:
             log = self._log(node, reading)
             if isinstance(matter, ServedBy):
                 written += self._note_served(node, matter)
-            elif not _is_flicker(log, matter):
+            elif not self._log_of.repeats(matter, log.said):
                 t = self._journal.now()
                 record = EventSeen(
                     t=t,
@@ -246,11 +244,11 @@ class EventLogs:
 class OpenFile:
     """The file of a log, read up to `offset`, and the reading that goes on with it."""
 
-    def __init__(self, piece: Piece, reading: LogReading) -> None:
+    def __init__(self, piece: Piece, reading: LogReading, records: EventRecords) -> None:
         self.reading = reading
         self.offset = 0
         self._inode, self._head = piece.inode, piece.head
-        self._records = Records()
+        self._records = records
 
     def goes_on(self, piece: Piece) -> bool:
         """Whether the piece is of the same file, which only grows."""
@@ -266,13 +264,3 @@ class OpenFile:
         """The entries that are complete with this piece. Raises ValueError for what is no event log."""
         self.offset += len(piece.data)
         yield from self._records.feed(piece.data)
-
-
-def _is_flicker(log: KnownLog, event: TargetEvent) -> bool:
-    """A runner's status again, or the change between ready and running that every request brings."""
-    if event.name != "RunnerStatusUpdated":
-        return False
-    runner, status = str(event.data.get("runner")), str(event.data.get("status"))
-    before = log.statuses.get(runner)
-    log.statuses[runner] = status
-    return before == status or (before in SERVING_STATUSES and status in SERVING_STATUSES)

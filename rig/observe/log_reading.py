@@ -27,7 +27,7 @@ class KnownLog:
     session: str = ""
     count: int = 0
     last: str = ""
-    statuses: dict[str, str] = field(default_factory=dict[str, str])  # runner → status as last written
+    said: dict[str, str] = field(default_factory=dict[str, str])  # what the target remembers of it, against repeats
 
 
 class LogReading:

@@ -14,7 +14,7 @@ from rig.errors import NodeError
 from rig.journal.records import Finding, LogLine, MasterSeen
 from rig.journal.write import Journal
 from rig.nodes.node import LoggedLine, NodeConnection
-from rig.targets.target import Target
+from rig.targets.target import HasPrimary
 
 DELAY_S: Final = 0.2  # assumed bound from a line's writing to its arrival here: tail's wake-up and the network
 RETRY_S: Final = 1.0
@@ -61,14 +61,14 @@ class LogFollower:
     def __init__(
         self,
         connection: NodeConnection,
-        target: Target,
+        primary: HasPrimary,
         journal: Journal,
         *,
         max_lines_per_s: int = MAX_LINES_PER_S,
         retry_s: float = RETRY_S,
     ) -> None:
         self._connection = connection
-        self._target = target
+        self._primary = primary
         self._journal = journal
         self._budget = LineBudget(max_lines_per_s)
         self._retry_s = retry_s
@@ -90,11 +90,11 @@ class LogFollower:
 
     async def _follow(self) -> str:
         """Follow until it ends; why it did."""
-        path = self._connection.node.exo.log_path
+        path = self._connection.node.process.log_path
         back = 1 if self._last_t is None else MISSED_LINES
         self._missed.clear()
         try:
-            async with aclosing(self._connection.follow_log(path, self._target.master_ere, back=back)) as lines:
+            async with aclosing(self._connection.follow_log(path, self._primary.master_ere, back=back)) as lines:
                 async for line in lines:
                     self._take(line)
             return f"the tail of {path} ended"
@@ -127,7 +127,7 @@ class LogFollower:
 
     def _tell(self, line: str, when: When) -> None:
         self._tell_master(line, when)
-        if not self._target.log_sign(line).matters or not self._budget.allow(self._journal.now()):
+        if not self._primary.log_sign(line).matters or not self._budget.allow(self._journal.now()):
             return
         dropped = self._budget.take_dropped()
         if dropped:
@@ -135,7 +135,7 @@ class LogFollower:
         self._write_line(line, when)
 
     def _tell_master(self, line: str, when: When, *, past: bool = False) -> None:
-        sign = self._target.log_sign(line)
+        sign = self._primary.log_sign(line)
         if sign.claims_master is None:
             return
         record = MasterSeen(

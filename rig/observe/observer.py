@@ -43,21 +43,22 @@ class Observer:
         self._connections = connections
         self._timing = timing
         self._health = health
-        self._events = EventLogs(target, journal, connections=self._connections)
+        log = target.event_log
+        self._events = None if log is None else EventLogs(log, journal, connections=self._connections)
         self._reading = asyncio.Lock()
         self.attention: Attention = "close"
-        self.view = ClusterView(list(urls))
+        self.view = ClusterView(list(urls), target.instances)
         journal.subscribe(self.view.apply)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Observe until `stop`. Raises JournalError; what goes wrong with the target or with SSH is journalled."""
-        followers = [LogFollower(node, self._target, self._journal).run() for node in self._connections.values()]
-        await run_until(
-            stop,
-            watch(self._target, self._urls, self._journal, self._timing, lambda: self.attention),
-            self._health(self._journal),
-            *followers,
-        )
+        views, primary = self._target.views, self._target.primary
+        watching = list[Coroutine[Any, Any, None]]()
+        if views is not None:
+            watching.append(watch(views, self._urls, self._journal, self._timing, lambda: self.attention))
+        if primary is not None:
+            watching += [LogFollower(node, primary, self._journal).run() for node in self._connections.values()]
+        await run_until(stop, self._health(self._journal), *watching)
 
     async def read_events(self, nodes: Iterable[str] | None = None, *, most_events: int | None = None) -> int:
         """Read the event logs of these nodes, by default of the masters, else of the node that knows most.
@@ -67,6 +68,8 @@ class Observer:
         records written.
         """
         written = 0
+        if self._events is None:
+            return written
         async with self._reading:
             for node in self._worth_reading() if nodes is None else nodes:
                 known = self.view.event_index(node) or 0
@@ -80,14 +83,16 @@ class Observer:
 
     async def who_served(self, response_ids: Iterable[str]) -> dict[str, str]:
         """Response id → instance, asked of the nodes in turn; journalled. Those that nobody knows are left out."""
-        wanted = set(response_ids)
+        wanted, asked = set(response_ids), self._target.who_served
         found: dict[str, str] = {}
+        if asked is None:
+            return found
         best = self.view.best()
         for node in sorted(self._urls, key=lambda name: name != best):
             if not wanted or self.view.reachable(node) is False:
                 continue
             try:
-                told = await self._target.served_by(self._urls[node], wanted)
+                told = await asked.served_by(self._urls[node], wanted)
             except TargetError:
                 continue  # that it does not answer is in the journal by its polls
             for instance in dict.fromkeys(told.values()):

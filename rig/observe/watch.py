@@ -1,8 +1,8 @@
 """Polling every node's paths, each node on its own, and journalling what changed.
 
 A frozen node delays nobody's polls but its own, and there is never more than one request outstanding per node. Looking
-is dear: for every path below `/state` exo dumps its whole state, and does nothing else meanwhile. So rounds are few
-while nothing happens, and whatever an answer takes, rounds are so far apart that answering them is a bounded share of a
+may be dear: a node may dump its whole state for each path, and do nothing else meanwhile. So rounds are few while
+nothing happens, and whatever an answer takes, rounds are so far apart that answering them is a bounded share of a
 node's time. What a node paid is journalled.
 """
 
@@ -16,9 +16,9 @@ from typing import Final, Literal, TypeAlias
 from rig.errors import TargetError, TargetMisread, TargetUnreachable
 from rig.journal.records import Facet, Finding, Looked, Reachability, ViewChanged
 from rig.journal.write import Journal
+from rig.observe.changes import Change, FacetTracker
 from rig.observe.together import run_together
-from rig.observe.views import Change, FacetTracker
-from rig.targets.target import Answered, Poll, Target
+from rig.targets.target import Answered, Poll, ShowsViews
 
 Attention: TypeAlias = Literal["calm", "sparing", "close"]
 """How closely to look: nothing happens; something does, but the nodes are being probed quickly; it does."""
@@ -55,7 +55,7 @@ class WatchTiming:
 
 
 async def watch(
-    target: Target,
+    views: ShowsViews,
     urls: Mapping[str, str],
     journal: Journal,
     timing: WatchTiming,
@@ -64,7 +64,7 @@ async def watch(
     """Watch all nodes (name → URL) until cancelled. Raises JournalError. `attention` may change at any time."""
     step_s = timing.close_s / max(1, len(urls))  # the nodes are asked in turn, not all in the same moment
     loops = [
-        NodeWatch(target, node, url, journal, timing, attention).run(delay_s=position * step_s)
+        NodeWatch(views, node, url, journal, timing, attention).run(delay_s=position * step_s)
         for position, (node, url) in enumerate(urls.items())
     ]
     await run_together(*loops)
@@ -75,14 +75,14 @@ class NodeWatch:
 
     def __init__(
         self,
-        target: Target,
+        views: ShowsViews,
         node: str,
         url: str,
         journal: Journal,
         timing: WatchTiming,
         attention: Callable[[], Attention],
     ) -> None:
-        self._target = target
+        self._views = views
         self._node = node
         self._url = url
         self._journal = journal
@@ -125,7 +125,7 @@ class NodeWatch:
         """One round over what is due. It ends with the first request that nobody answers."""
         rare = self._journal.now() >= self._rare_at
         often = self._attention() != "close"  # rounds are few then, and look at everything
-        polls = [poll for poll in self._target.polls if (rare if poll.rare else often or self._round % poll.every == 0)]
+        polls = [poll for poll in self._views.polls if (rare if poll.rare else often or self._round % poll.every == 0)]
         self._round += 1
         self._round_s = 0.0
         for poll in polls:
@@ -139,7 +139,7 @@ class NodeWatch:
         asked_t = self._journal.now()
         self._cost.asked += 1
         try:
-            answered = await self._target.read(self._url, poll, timeout_s=self._timing.timeout_s)
+            answered = await self._views.read(self._url, poll, timeout_s=self._timing.timeout_s)
         except TargetUnreachable as error:
             self._cost.unanswered += 1
             self._tell_reachable(asked_t, reachable=False, detail=error.message)
@@ -240,8 +240,3 @@ class Cost:
     answer_s: float = 0.0
     longest_s: float = 0.0
     misread: dict[Facet, int] = field(default_factory=dict[Facet, int])
-
-
-def facets_of(target: Target) -> frozenset[Facet]:
-    """The facets that this target has."""
-    return frozenset(facet for poll in target.polls for facet in poll.facets)

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
-from rig.analysis.verdict import CHECKS
+from rig.analysis.verdict import known_checks
 from rig.faults.plan.registry import KINDS
 from rig.report.figures import (
     ALTERED,
@@ -92,7 +92,7 @@ def entries() -> tuple[Entry, ...]:
     found = [Entry(word, "word", meaning) for word, meaning in WORDS.items()]
     found += [Entry(key.heading, "class of recovery", key.meaning, "docs/figures.md") for key in CLASSES]
     found += [Entry(kind.name, "fault kind", kind.summary, "docs/faults.md") for kind in KINDS.values()]
-    found += [Entry(check.name, "check", check.promise, "docs/checks.md") for check in CHECKS]
+    found += [Entry(check.name, "check", check.promise, "docs/checks.md") for check in known_checks()]
     found += [
         Entry(heading, "figure", key.meaning + (f" [{key.form.unit}]" if key.form.unit else ""), _place(shape, key))
         for shape in (*_SHOWN, *reached(REPORT), REQUEST)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import cast
 
-from rig.observe.cluster_view import ClusterView, InstanceOn
+from rig.observe.cluster_view import ClusterView
+from rig.targets.views import Instance
 
 
 def awaited(view: ClusterView, models: Iterable[str]) -> list[str]:
-    """A line for each model: the state of its deployment, and of each runner of its instances."""
-    return [f"{model}: {_deployment(view, model)}; {runners_of(view, model) or 'no instance'}" for model in models]
+    """A line for each model: the state of its deployment, and of each worker of its instances."""
+    return [f"{model}: {_deployment(view, model)}; {workers_of(view, model) or 'no instance'}" for model in models]
 
 
-def runners_of(view: ClusterView, model: str) -> str:
-    """Of each of its instances where its runners are and what they do; empty without any."""
+def workers_of(view: ClusterView, model: str) -> str:
+    """Of each of its instances where its workers are and what they do; empty without any."""
     return "; ".join(_instance(view, one) for one in view.instances().values() if one.model == model)
 
 
@@ -32,13 +32,9 @@ def _deployment(view: ClusterView, model: str) -> str:
     )
 
 
-def _instance(view: ClusterView, instance: InstanceOn) -> str:
+def _instance(view: ClusterView, instance: Instance) -> str:
     best = view.best() or ""
-    statuses = cast("dict[str, str]", view.facet(best, "runners") or {})
-    loading = cast("dict[str, str]", view.facet(best, "loading") or {})
-    runners = [
-        f"{node} {statuses.get(runner, 'no runner yet')}{f' {loading[runner]}' if runner in loading else ''}"
-        for node, runner in instance.runners.items()
-    ]
+    doing = view.doing(best)
+    workers = [f"{node} {doing.get(worker, 'not told')}" for node, worker in instance.workers.items()]
     strangers = [f"{node[:8]} (of no known node)" for node in instance.strangers]
-    return f"instance {instance.id[:8]} on {', '.join(runners + strangers) or 'nodes that are not told'}"
+    return f"instance {instance.id[:8]} on {', '.join(workers + strangers) or 'nodes that are not told'}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from rig.clock import RunClock
 from rig.config.workload import Workload
 from rig.errors import TargetError
-from rig.injection.aim import AimContext, InstanceView
+from rig.injection.aim import AimContext
 from rig.injection.fault import Identity
 from rig.journal.run import RunInfo, write_run
 from rig.journal.write import Journal
@@ -19,7 +19,9 @@ from rig.observe.observer import Observer
 from rig.run.activities import Activities
 from rig.run.settings import watching
 from rig.run.stand import Stand
+from rig.targets.now import instances_of
 from rig.targets.target import Target
+from rig.targets.views import Instance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,25 +71,13 @@ def put_together(
         journal.close()
 
 
-async def _instances_now(target: Target, view: ClusterView, entries: Mapping[str, str]) -> list[InstanceView]:
+async def _instances_now(target: Target, view: ClusterView, entries: Mapping[str, str]) -> Sequence[Instance]:
     """By inventory names, read anew from the node with the best view, for aiming at the strike."""
-    best = view.best()
-    if best is None:
+    if (best := view.best()) is None:
         raise TargetError("no node's API answers")
-    fresh = await target.instances(entries[best])
-    return [
-        InstanceView(
-            instance_id=identity,
-            model=instance["model"] or "",
-            runners={name: runner for node, runner in instance["runners"].items() if (name := view.node_of(node))},
-            port=instance["port"],
-        )
-        for identity, instance in fresh.items()
-    ]
+    return await instances_of(target, entries[best], view.node_of)
 
 
 def _over_rdma(workload: Workload) -> frozenset[str]:
     """The models whose instances speak RDMA among each other."""
-    return frozenset(
-        model.model for model in workload.models if model.instance_meta == "MlxJaccl" and model.min_nodes > 1
-    )
+    return frozenset(model.model for model in workload.models if model.past_filters and model.nodes_needed > 1)

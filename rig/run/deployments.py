@@ -10,7 +10,7 @@ from rig.errors import TargetError
 from rig.journal.records import Finding, Redeployed
 from rig.journal.write import Journal
 from rig.observe.cluster_view import ClusterView
-from rig.targets.target import Target
+from rig.targets.target import Deploys
 
 _LOOK_S: Final = 0.25
 
@@ -20,7 +20,7 @@ class DeploymentsPosted:
 
     def __init__(
         self,
-        target: Target,
+        deploys: Deploys,
         entries: dict[str, str],
         models: list[Model],
         journal: Journal,
@@ -28,7 +28,7 @@ class DeploymentsPosted:
         *,
         vanished_s: float,
     ) -> None:
-        self._target = target
+        self._deploys = deploys
         self._entries = entries
         self._models = models
         self._journal = journal
@@ -43,7 +43,7 @@ class DeploymentsPosted:
             if not await self._post(model, "setup"):
                 raise TargetError(
                     f"{model.model} could not be deployed through any node",
-                    remedy="does this exo have POST /deployments? `rig doctor` says what answers",
+                    remedy="does this version of the target take deployments? `rig doctor` says what answers",
                 )
 
     async def watch(self, stop: asyncio.Event) -> None:
@@ -107,7 +107,7 @@ class DeploymentsPosted:
         first = skip % len(order)
         for node in order[first:] + order[:first]:
             try:
-                posted = await self._target.deploy(self._entries[node], model.request())
+                posted = await self._deploys.deploy(self._entries[node], model.request())
             except TargetError as error:
                 detail = f"{node}: {error.message}"
                 continue

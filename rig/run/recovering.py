@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final
 
 from rig.analysis.recovery.faults import HEAL_IS_STRIKE
 from rig.analysis.recovery.tracker import RecoveryTracker
@@ -16,12 +16,11 @@ from rig.journal.records import AnyRecord, FaultChanged, ViewChanged
 from rig.journal.write import Journal
 from rig.load.prober import Prober
 from rig.observe.observer import Observer
-from rig.observe.views import Instances
 from rig.run.successes import Successes
 from rig.run.unwedging import Unwedger, restart_stages, wedged_nodes
 
 MOST_EVENTS: Final = 10_000
-"""Of a log that is read over the API between faults: some seconds of exo's time. A longer one is read at the end."""
+"""Of a log that is read over the API between faults: some seconds of a node's time. Longer ones are read at the end."""
 _LOOK_S: Final = 0.05
 _UNDERWAY: Final = frozenset({"leased", "struck", "holding", "healed"})
 
@@ -49,12 +48,13 @@ class Recovering:
         if isinstance(record, FaultChanged):
             self._changed(record)
         elif isinstance(record, ViewChanged) and record.facet == "instances":
-            self._listing(record.node, cast("Instances", record.value or {}))
+            self._listing(record.node)
 
-    def _listing(self, node: str, instances: Instances) -> None:
+    def _listing(self, node: str) -> None:
+        instances = self.observer.view.instances(node)
         known = frozenset[str]().union(*self._listed.values())
         self._listed[node] = frozenset(instances)
-        of = [instance["model"] for name, instance in instances.items() if name not in known]
+        of = [instance.model for name, instance in instances.items() if name not in known]
         if new := {model for model in of if model is not None}:
             self.prober.renew(new)
 

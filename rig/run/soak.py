@@ -72,6 +72,7 @@ class SoakRun:
             requests=None,
             backoff=Backoff().paced(settings.pace),
             grace_s=paced_grace_s(settings.pace),
+            token_a_chunk=stand.target.token_a_chunk,
             alone_s=settings.plan.baseline * ALONE_SHARE,
         )
         self.prober = Prober(
@@ -85,6 +86,7 @@ class SoakRun:
             patience_s=settings.probe_patience_s,
             connect_s=settings.workload.deadlines.connect,
             grace_s=paced_grace_s(settings.pace),
+            token_a_chunk=stand.target.token_a_chunk,
         )
         self.tracker = RecoveryTracker(settings_of(info), live=True)
         self.successes = Successes(settings.models)
@@ -97,13 +99,17 @@ class SoakRun:
             unwedger=Unwedger(stand.nodes, journal, parts.identity),
             nodes=list(settings.inventory.nodes),
         )
-        self.posted = DeploymentsPosted(
-            stand.target,
-            settings.entries,
-            settings.workload.models,
-            journal,
-            self.observer.view,
-            vanished_s=settings.vanished_s,
+        self._posted = (
+            None
+            if stand.target.deploys is None
+            else DeploymentsPosted(
+                stand.target.deploys,
+                settings.entries,
+                settings.workload.models,
+                journal,
+                self.observer.view,
+                vanished_s=settings.vanished_s,
+            )
         )
         self.injector = Injector(
             plan=settings.plan,
@@ -138,7 +144,8 @@ class SoakRun:
     async def _set_up(self) -> None:
         """Deploy, and wait until every model has completed a probe."""
         self._activities.enter("setup")
-        await self.posted.post_all()
+        if self._posted is not None:
+            await self._posted.post_all()
         self.recovering.hurry(fast=True)
         self._activities.start("prober", self.prober.run(self._late_stop))
         deadline_t = self.journal.now() + self.settings.setup_limit_s
@@ -149,7 +156,7 @@ class SoakRun:
             if self.journal.now() > deadline_t:
                 raise TargetError(
                     f"served nothing within {self.settings.setup_limit_s:.0f} s: {'. '.join(self.awaited())}",
-                    remedy="look at exo's log on the nodes named here",
+                    remedy="look at the target's log on the nodes named here",
                 )
             await asyncio.sleep(_LOOK_S)
 
@@ -161,7 +168,7 @@ class SoakRun:
         self.load_t = self.journal.now()
         self._activities.start("load", self.load.run(self._load_stop))
         self._activities.enter("baseline")
-        helping = asyncio.create_task(self.posted.watch(self._late_stop))
+        helping = None if self._posted is None else asyncio.create_task(self._posted.watch(self._late_stop))
         try:
             if await self.halt.within(self.settings.plan.baseline):
                 return
@@ -171,8 +178,9 @@ class SoakRun:
             self._activities.start("injection", self.injector.run(self._fault_stop), aborted=self._collect_aborted)
             await self.halt.within(self.load_t + self.settings.length_s - self.journal.now())
         finally:
-            helping.cancel()
-            await asyncio.gather(helping, return_exceptions=True)
+            if helping is not None:
+                helping.cancel()
+                await asyncio.gather(helping, return_exceptions=True)
 
     async def _stop_all(self) -> None:
         """Heal first, then let what is in flight end, then look once more, then stop looking."""

@@ -1,18 +1,25 @@
-"""The seam of a system under test: everything that the rig asks of one.
+"""The seam of a system under test: one value a target, with an ability for each thing that the rig may ask of it.
 
-exo comes first (`rig.targets.exo.api`). Another target fits when it can answer polls with some of the canonical facets,
-take deployments and serve an OpenAI-compatible chat endpoint; facets that it does not have are absent, and what it
-cannot do raises TargetError. URLs are those of a node's API as the controller reaches it.
+An OpenAI-compatible chat endpoint is all that a target must have. Every other ability is `None` where it is missing;
+what the rig would have done with it is then left out, of the run and of its reports. Which processes are the target's
+own is said by its `rig.config.process.Process`, what is judged of it by `rig.analysis.recovery.judged`.
+
+Every call is bounded in time and size. It raises TargetUnreachable without an answer, TargetMisread for one that is not
+understood, TargetError for one that says of an error. URLs are those of a node's API as the controller reaches it.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from rig.errors import TargetError
 from rig.journal.records import Facet
-from rig.observe.views import Deployments, Instances
+from rig.nodes.node import NodeConnection
+from rig.targets import registry
+from rig.targets.views import Deployments, Instances
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Posted:
 
 @dataclass(frozen=True)
 class TargetEvent:
-    """An entry of the target's own event log that matters, in canonical form (see `rig.targets.exo.events`)."""
+    """An entry of the target's own event log that matters, in canonical form."""
 
     name: str
     data: dict[str, Any]
@@ -83,23 +90,30 @@ class LogSign:
     elected: str = ""
 
 
-class Target(Protocol):
-    """Every call is bounded in time and size. Raises TargetUnreachable without an answer, TargetMisread for one that is
-    not understood, TargetError for one that says of an error.
-    """
+@dataclass(frozen=True)
+class Piece:
+    """Of an event log's file. `head`: its first bytes, by which one that was begun anew is told. `size`: the file's."""
 
-    name: str
-    chat_path: str  # of an OpenAI-compatible chat completions endpoint, below a node's URL
-    polls: tuple[Poll, ...]
-    master_ere: str  # extended regular expression for the lines of its log that say who is master
+    path: str
+    inode: str
+    size: int
+    head: bytes
+    data: bytes
+
+
+class ShowsViews(Protocol):
+    """Each node tells how it sees the cluster, to polls."""
+
+    @property
+    def polls(self) -> tuple[Poll, ...]: ...
 
     async def read(self, url: str, poll: Poll, *, timeout_s: float) -> Answered:
-        """One poll's facets in canonical form; those that this target does not have are left out."""
+        """One poll's facets; those that this target does not have are left out."""
         ...
 
-    async def node_id(self, url: str) -> str: ...
 
-    async def instances(self, url: str) -> Instances: ...
+class Deploys(Protocol):
+    """Models are deployed by request, and stay so."""
 
     async def deployments(self, url: str) -> Deployments: ...
 
@@ -111,21 +125,52 @@ class Target(Protocol):
         """False when there is no such deployment."""
         ...
 
+
+class ListsInstances(Protocol):
+    """Instances of models are listed, with the nodes that they are on."""
+
+    async def node_id(self, url: str) -> str: ...
+
+    async def instances(self, url: str) -> Instances: ...
+
+    def listed(self, facets: Mapping[Facet, Any]) -> Instances:
+        """Those in the facets of one node's view. Pure."""
+        ...
+
+    def doing(self, facets: Mapping[Facet, Any]) -> Mapping[str, str]:
+        """What their workers do, by the workers' ids, in the target's words. Pure."""
+        ...
+
     async def place(self, url: str, request: Mapping[str, Any]) -> None:
-        """Ask for an instance by hand, without a keeper. Being taken does not mean that it fits."""
+        """Ask for an instance by hand, without a deployment. Being taken does not mean that it fits."""
         ...
 
     async def delete_instance(self, url: str, instance: str) -> bool:
         """False when there is no such instance."""
         ...
 
-    async def served_by(self, url: str, response_ids: Iterable[str]) -> dict[str, str]:
-        """Response id → instance, as far as this node's state still tells."""
+
+class HasPrimary(Protocol):
+    """One node is master; the lines of its log say which."""
+
+    @property
+    def master_ere(self) -> str:
+        """Extended regular expression for those lines."""
         ...
 
-    async def serving_instance(self, url: str, response_id: str) -> str | None:
-        """The instance that served a request; `None` when it cannot be told."""
+    def log_sign(self, line: str) -> LogSign: ...
+
+
+class EventRecords(Protocol):
+    """Feed it the bytes of an event log's file from its beginning."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The entries that are complete by now. Raises ValueError for what is no event log."""
         ...
+
+
+class KeepsEventLog(Protocol):
+    """Each node has an event log, over its API and in a file."""
 
     def events(self, url: str, *, timeout_s: float, limit_bytes: int) -> AsyncGenerator[tuple[int, bytes]]:
         """The node's event log from its beginning, as (index, entry), in flat memory.
@@ -138,10 +183,83 @@ class Target(Protocol):
         """Have the node write out what its event log's file still lacks. Cheap, however long the log is."""
         ...
 
+    async def read_piece(self, conn: NodeConnection, offset: int) -> Piece | None:
+        """What is in the file from byte `offset` on, bounded; None where there is no such file. NodeError."""
+        ...
+
+    def records(self) -> EventRecords: ...
+
     def event(self, entry: bytes) -> TargetEvent | ServedBy | Reported | NotUnderstood | None:
         """What an entry says, `None` for one that does not matter."""
         ...
 
-    def log_sign(self, line: str) -> LogSign: ...
+    def repeats(self, event: TargetEvent, known: dict[str, str]) -> bool:
+        """Whether it says again what is `known` of its log, or what changes with every request; takes note of it."""
+        ...
 
-    async def close(self) -> None: ...
+
+class TellsWhoServed(Protocol):
+    """A node knows which instance a request went to."""
+
+    async def served_by(self, url: str, response_ids: Iterable[str]) -> dict[str, str]:
+        """Response id → instance, as far as this node's state still tells."""
+        ...
+
+
+async def _nothing_to_close() -> None:
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A system under test. `close` ends its connections, which are made at the first call.
+
+    That each node's API serves chat completions goes without saying: `rig.load` asks for nothing else.
+    """
+
+    name: str
+    token_a_chunk: bool = False  # it streams each token in a chunk of its own, so that they can be counted
+    views: ShowsViews | None = None
+    deploys: Deploys | None = None
+    instances: ListsInstances | None = None
+    primary: HasPrimary | None = None
+    event_log: KeepsEventLog | None = None
+    who_served: TellsWhoServed | None = None
+    close: Callable[[], Awaitable[None]] = _nothing_to_close
+
+    @property
+    def polls(self) -> tuple[Poll, ...]:
+        return () if self.views is None else self.views.polls
+
+    def deploying(self) -> Deploys:
+        """For what makes no sense without. Raises TargetError."""
+        if self.deploys is None:
+            raise TargetError(f"{self.name} takes no deployments")
+        return self.deploys
+
+    def listing(self) -> ListsInstances:
+        """For what makes no sense without. Raises TargetError."""
+        if self.instances is None:
+            raise TargetError(f"{self.name} lists no instances")
+        return self.instances
+
+
+@dataclass(frozen=True)
+class Opener:
+    """The table of a target's module `target`: how it is made, anew for each event loop."""
+
+    open: Callable[[], Target]
+
+
+def open_target(name: str) -> Target:
+    """The target that an inventory names. To be closed by whoever opened it."""
+    return registry.table(name, "target", Opener).open()
+
+
+@asynccontextmanager
+async def opened_target(name: str) -> AsyncGenerator[Target]:
+    target = open_target(name)
+    try:
+        yield target
+    finally:
+        await target.close()

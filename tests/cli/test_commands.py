@@ -156,7 +156,7 @@ def test_day_one_from_hosts_to_a_rehearsed_restart(lane: Lane, tmp_path: Path) -
     found = load_inventory(str(tmp_path / "mine.yaml"))
     for name, node in known.nodes.items():
         seen = found.nodes[name]
-        assert (seen.api, seen.exo.home, seen.addresses) == (node.api, node.exo.home, node.addresses)
+        assert (seen.api, seen.process.home, seen.addresses) == (node.api, node.process.home, node.addresses)
     _complete(tmp_path / "mine.yaml", known, tmp_path)
     before = rig("doctor", "-i", "mine.yaml", cwd=tmp_path)
     assert before.returncode == 3
@@ -171,7 +171,7 @@ def _complete(path: Path, known: Inventory, folder: Path) -> None:
     """What the user adds. Both nodes are one machine here, so that each needs a folder of its own for leases."""
     written: dict[str, Any] = yaml.safe_load(path.read_text())
     for name, node in written["nodes"].items():
-        node["exo"]["start"] = known.nodes[name].exo.start
+        node["exo"]["start"] = known.nodes[name].process.start
         node["rig_dir"] = str(folder / f"rig-{name}")
     text: str = yaml.safe_dump(written)  # pyright: ignore[reportUnknownMemberType]
     path.write_text(text)
@@ -244,7 +244,7 @@ def test_the_question_before_the_first_fault(typed: str, code: int, lane: Lane, 
         assert terminal.process.wait(60) == code
         assert "leased" not in terminal.reader.text()
         assert "Traceback" not in terminal.reader.text()
-        main = Path(load_inventory(lane.inventory).nodes["node-2"].exo.pid_path).read_text()
+        main = Path(load_inventory(lane.inventory).nodes["node-2"].process.pid_path).read_text()
         assert psutil.Process(int(main)).status() != psutil.STATUS_STOPPED
     finally:
         terminal.close()
@@ -255,7 +255,7 @@ def test_nobody_to_ask(lane: Lane, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "nobody can be asked" in done.stderr
     assert "--yes" in done.stderr
-    main = Path(load_inventory(lane.inventory).nodes["node-2"].exo.pid_path).read_text().strip()
+    main = Path(load_inventory(lane.inventory).nodes["node-2"].process.pid_path).read_text().strip()
     assert f"    {main} " in done.stderr, "the pids that it may kill are named first"
 
 

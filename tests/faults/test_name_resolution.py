@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from rig.config.inventory import ExoProcess, Ssh
-from rig.config.inventory import Node as InventoryNode
+from rig.config.inventory import Ssh
 from rig.faults.name_resolution import KIND, NameResolutionPlan
 from rig.faults.plan.kind import Acting, CannotAim
+from rig.targets.exo.fields import ExoProcess
+from rig.targets.exo.inventory import ExoNode
 from tests.faults.network import API_PORT, NODE4, PEER4, PEER6, SSH_PORT, Network
 from tests.faults.node import Node, parse, until
 
@@ -182,7 +183,7 @@ def test_a_packet_filter_that_does_nothing_is_ineffective(node: Node, names: Nam
 
 
 def values(*, emulated: bool, resolvers: list[str] | None = None) -> Mapping[str, str]:
-    node = InventoryNode(ssh=Ssh(host="n"), api="http://n:1", addresses=[], exo=ExoProcess(match="exo", home="/exo"))
+    node = ExoNode(ssh=Ssh(host="n"), api="http://n:1", addresses=[], process=ExoProcess(match="exo", home="/exo"))
     settings = NameResolutionPlan(resolvers=resolvers)
     return KIND.values(Acting(name="n", node=node, settings=settings, emulated=emulated))
 

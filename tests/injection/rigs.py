@@ -13,11 +13,12 @@ import psutil
 from rig.clock import RunClock
 from rig.config.inventory import Node
 from rig.faults.plan.registry import KINDS
-from rig.injection.aim import AimContext, InstanceView
+from rig.injection.aim import AimContext
 from rig.injection.fault import Fault, Identity
 from rig.injection.schedule import Planned
 from rig.journal.records import AnyRecord, FaultChanged, FaultState
 from rig.nodes.open import ShellNodes
+from rig.targets.views import Instance
 from tests.nodes.fakeexo import FakeExo
 from tests.nodes.servers import SshServer
 
@@ -59,17 +60,17 @@ class Rig:
     server: SshServer
     exo: FakeExo
     journal: MemoryJournal = field(default_factory=MemoryJournal)
-    instances: list[InstanceView] = field(default_factory=list[InstanceView])
+    instances: list[Instance] = field(default_factory=list[Instance])
 
     def node(self, **changes: object) -> Node:
-        return self.server.node(**{"exo": self.exo.process(), "restart_rehearsed": True, **changes})
+        return self.server.node(**{"process": self.exo.process(), "restart_rehearsed": True, **changes})
 
     @property
     def rig_dir(self) -> Path:
         return Path(self.node().rig_dir)
 
     def context(self, nodes: ShellNodes) -> AimContext:
-        async def instances() -> Sequence[InstanceView]:
+        async def instances() -> Sequence[Instance]:
             return self.instances
 
         return AimContext(

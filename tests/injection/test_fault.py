@@ -12,12 +12,12 @@ import psutil
 import pytest
 
 from rig.errors import NodeNotReady
-from rig.injection.aim import InstanceView
 from rig.injection.lease import heal_all, leases
 from rig.journal.records import ClockOffset, NodeMemory
 from rig.nodes.lock import hold_locks
 from rig.nodes.open import open_nodes
 from rig.nodes.upload import upload
+from rig.targets.views import Instance
 from tests.injection.rigs import MODEL, Rig
 from tests.nodes.fakeexo import states
 from tests.nodes.servers import until
@@ -98,7 +98,7 @@ async def test_commands_are_in_no_arguments(rig: Rig) -> None:
                 with contextlib.suppress(psutil.Error):
                     seen.update(secret for secret in secrets if secret in " ".join(process.cmdline()))
 
-    async with open_nodes(rig.server.inventory(n1=rig.node(exo=exo))) as nodes:
+    async with open_nodes(rig.server.inventory(n1=rig.node(process=exo))) as nodes:
         await upload(nodes["n1"])
         watching = asyncio.create_task(asyncio.to_thread(watch))
         try:
@@ -116,7 +116,7 @@ async def test_commands_are_in_no_arguments(rig: Rig) -> None:
 async def test_master_crash_finds_the_master(rig: Rig) -> None:
     main = rig.tree()[0]
     async with open_nodes(
-        rig.server.inventory(n1=rig.node(), other=rig.node(exo=rig.exo.process(home="/nowhere")))
+        rig.server.inventory(n1=rig.node(), other=rig.node(process=rig.exo.process(home="/nowhere")))
     ) as n:
         await upload(n["n1"])
         fault = rig.fault(n, "master-crash", hold_s=0.2, node=None)
@@ -129,7 +129,7 @@ async def test_master_crash_finds_the_master(rig: Rig) -> None:
 async def test_runner_kill(rig: Rig) -> None:
     main, *children = rig.tree()
     runner = next(child for child in children if "--multiprocessing-fork" in child.cmdline())
-    rig.instances = [InstanceView("i1", MODEL, {"n1": "r1"}, None)]
+    rig.instances = [Instance("i1", MODEL, {"n1": "r1"}, None)]
     async with open_nodes(rig.server.inventory(n1=rig.node())) as nodes:
         await upload(nodes["n1"])
         assert await rig.fault(nodes, "runner-kill", 0.0).run(asyncio.Event()) == "healed"
@@ -230,7 +230,7 @@ async def test_what_does_nothing_is_ineffective(rig: Rig) -> None:
     (inert / "kill").chmod(0o755)
     tree = rig.tree()
     node = rig.node(path=f"{inert}:/usr/local/bin:/usr/bin:/bin")
-    rig.instances = [InstanceView("i1", MODEL, {"n1": "r1"}, None)]
+    rig.instances = [Instance("i1", MODEL, {"n1": "r1"}, None)]
     async with open_nodes(rig.server.inventory(n1=node)) as nodes:
         await upload(nodes["n1"])
         for kind in ("freeze", "node-crash", "runner-kill"):

@@ -55,7 +55,7 @@ async def test_a_node_that_has_just_started_is_not_aimed_at(three: Three) -> Non
     three.log("a", CLAIM, ago_s=600)
     three.log("b", CLAIM)
     three.log("c", "Node id-a elected master", ago_s=600)
-    inventory = three.server.inventory(**{n: three.server.node(exo=exo.process()) for n, exo in three.exos.items()})
+    inventory = three.server.inventory(**{n: three.server.node(process=exo.process()) for n, exo in three.exos.items()})
     async with open_nodes(inventory) as nodes:
         assert await three.find(nodes) == "a"
 
@@ -65,7 +65,7 @@ async def test_while_nobody_knows_it_is_waited_and_a_stop_ends_that(three: Three
     three.log("a", CLAIM)
     for other in ("b", "c"):
         three.log(other, "Node id-killed elected master", ago_s=600)
-    inventory = three.server.inventory(**{n: three.server.node(exo=exo.process()) for n, exo in three.exos.items()})
+    inventory = three.server.inventory(**{n: three.server.node(process=exo.process()) for n, exo in three.exos.items()})
     async with open_nodes(inventory) as nodes:
         stop = asyncio.Event()
         stop.set()

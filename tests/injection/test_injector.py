@@ -11,7 +11,6 @@ from itertools import islice
 
 import pytest
 
-from rig.config.inventory import ExoProcess
 from rig.errors import FaultError
 from rig.faults.plan.plan import KindPlan, Plan
 from rig.faults.plan.registry import KINDS
@@ -21,6 +20,7 @@ from rig.injection.schedule import Planned, by_hand
 from rig.journal.records import NodeMemory
 from rig.nodes.open import ShellNodes, open_nodes
 from rig.nodes.upload import upload
+from rig.targets.exo.fields import ExoProcess
 from tests.injection.rigs import Rig
 from tests.nodes.fakeexo import states
 
@@ -152,7 +152,7 @@ async def test_a_node_under_a_fault_and_one_without_exo_are_two(rig: Rig) -> Non
     """Each alone would leave room for a third under a blast radius of 2."""
     stop = asyncio.Event()
     empty = ExoProcess(home=str(rig.server.folder / "no exo here"), start="true")
-    third = rig.server.node(rig_dir=str(rig.server.folder / "rig of n3"), exo=empty, api="http://127.0.0.1:3")
+    third = rig.server.node(rig_dir=str(rig.server.folder / "rig of n3"), process=empty, api="http://127.0.0.1:3")
     second = rig.node(rig_dir=str(rig.server.folder / "rig of n2"), api="http://127.0.0.1:2")
     schedule = iter([replace(next(freezes()), node="n2", nodes=("n2",))])
     async with open_nodes(rig.server.inventory(n1=rig.node(), n2=second, n3=third)) as nodes:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from rig.config.inventory import ExoProcess, Node, Ssh
+from rig.config.inventory import Node, Ssh
 from rig.faults.plan.plan import settings_of
 from rig.faults.plan.registry import KINDS
-from rig.injection.aim import Aim, AimContext, InstanceView, resolve
+from rig.injection.aim import Aim, AimContext, resolve
 from rig.injection.schedule import Planned
 from rig.nodes.ssh import SshNode
+from rig.targets.exo.fields import ExoProcess
+from rig.targets.views import Instance
 
 NAMES = ("a", "b", "c")
-ACROSS = InstanceView("i1", "rdma/model", {"a": "r1", "b": "r2"}, None)
-BESIDE = InstanceView("i2", "rdma/model", {"b": "r1", "c": "r2"}, None)
-TCP = InstanceView("i3", "tcp/model", {"a": "r1", "b": "r2"}, 50001)
+ACROSS = Instance("i1", "rdma/model", {"a": "r1", "b": "r2"}, None)
+BESIDE = Instance("i2", "rdma/model", {"b": "r1", "c": "r2"}, None)
+TCP = Instance("i3", "tcp/model", {"a": "r1", "b": "r2"}, 50001)
 
 
-async def cut(*instances: InstanceView, interface: str | None = None) -> Aim:
+async def cut(*instances: Instance, interface: str | None = None) -> Aim:
     """`a` from `b` and `c`, with these instances."""
 
     def node(number: int) -> Node:
@@ -26,10 +28,10 @@ async def cut(*instances: InstanceView, interface: str | None = None) -> Aim:
             ssh=Ssh(host="127.0.0.1"),
             api="http://127.0.0.1:1",
             addresses=[f"10.0.0.{number}"],
-            exo=ExoProcess(home="/exo"),
+            process=ExoProcess(home="/exo"),
         )
 
-    async def now() -> Sequence[InstanceView]:
+    async def now() -> Sequence[Instance]:
         return instances
 
     nodes = {name: SshNode(name, node(number)) for number, name in enumerate(NAMES, start=1)}

@@ -16,13 +16,14 @@ import pytest
 
 from rig.cli.plan import plan as plan_command
 from rig.clock import Pace
-from rig.config.inventory import Embedded, ExoProcess, Inventory, Node, Ssh
+from rig.config.inventory import Embedded, Inventory, Node, Ssh
 from rig.config.read import load_inventory
 from rig.faults.plan.paced import paced_plan
 from rig.faults.plan.plan import KindPlan, Plan
 from rig.faults.plan.read import load_plan
 from rig.faults.plan.registry import KINDS
 from rig.injection.schedule import ACT_S, TAIL_S, Planned, draw, expected, expected_count, strike_until_s
+from rig.targets.exo.fields import ExoProcess
 
 THREE = Inventory(name="e", embedded=Embedded(nodes=3))
 MODELS = ["lab/tiny-a", "lab/tiny-b"]
@@ -31,7 +32,7 @@ FIRST: list[str] = ["node-crash", "master-crash", "freeze", "runner-kill", "part
 
 
 def node(name: str, *, faults: bool = True) -> Node:
-    return Node(ssh=Ssh(host=name), api=f"http://{name}:52415", exo=ExoProcess(home="/exo"), faults=faults)
+    return Node(ssh=Ssh(host=name), api=f"http://{name}:52415", process=ExoProcess(home="/exo"), faults=faults)
 
 
 def take(count: int, plan: Plan = KEEPER, inventory: Inventory = THREE, seed: int = 7) -> list[Planned]:

@@ -53,7 +53,7 @@ def test_when_a_node_was_inspected(tmp_path: Path, info: RunInfo, when: str, loo
     assert isinstance(memory, NodeMemory)
     assert isinstance(processes, NodeProcesses)
     assert (memory.look, memory.fault, memory.available_bytes) == (look, fault, 5)
-    assert (processes.look, processes.fault, processes.runner_cpu_s) == (look, fault, {"8:1": 0.5})
+    assert (processes.look, processes.fault, processes.worker_cpu_s) == (look, fault, {"8:1": 0.5})
     assert memory.when == processes.when == ("before a fault" if when.endswith("node-1") else when)
 
 

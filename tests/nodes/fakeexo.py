@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from rig.config.inventory import ExoProcess
+from rig.targets.exo.fields import ExoProcess
 
 _MAIN = """
 import fcntl, os, subprocess, sys, time

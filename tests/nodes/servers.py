@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from rig.config.inventory import ExoProcess, Inventory, Node, Ssh
+from rig.config.inventory import Inventory, Node, Ssh
+from rig.targets.exo.fields import ExoProcess
 
 SSHD = Path("/usr/sbin/sshd")
 
@@ -107,7 +108,7 @@ class SshServer:
             "ssh": self.ssh(),
             "api": "http://127.0.0.1:1",
             "addresses": ["10.77.0.1"],
-            "exo": ExoProcess(home=str(self.folder / "exo")),
+            "process": ExoProcess(home=str(self.folder / "exo")),
             "rig_dir": str(self.folder / "rig dir's"),
             "sudo": False,
         }

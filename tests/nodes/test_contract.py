@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from rig.clock import RunClock
-from rig.config.inventory import ExoProcess, Inventory, Node
+from rig.config.inventory import Inventory, Node
 from rig.errors import CommandFailed, CommandTimeout, NodeError, NodeNotReady, TransportError
 from rig.nodes.lock import hold_locks
 from rig.nodes.node import NodeConnection
@@ -25,6 +25,7 @@ from rig.nodes.open import ShellNodes, open_nodes
 from rig.nodes.operations import ShellNode
 from rig.nodes.shell import COMMANDS_AT_ONCE
 from rig.nodes.upload import upload
+from rig.targets.exo.fields import ExoProcess
 from tests.nodes import contract
 from tests.nodes.conftest import kinds_of_servers
 from tests.nodes.fakeexo import FakeExo, states
@@ -40,7 +41,7 @@ class Machine:
     @asynccontextmanager
     async def open(self, **changes: object) -> AsyncGenerator[ShellNode]:
         """`changes`: of the node's entry in the inventory."""
-        node = Node.model_validate({**self.inventory.nodes["n1"].model_dump(), **changes})
+        node = self.inventory.nodes["n1"].model_copy(update=changes)
         async with open_nodes(self.inventory.model_copy(update={"nodes": {"n1": node}})) as nodes:
             yield nodes["n1"]
 
@@ -58,7 +59,7 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]
 
 def local_node(folder: Path) -> Node:
     return Node(
-        local=True, api="http://127.0.0.1:1", exo=ExoProcess(home="/exo"), rig_dir=f"{folder}/rig dir's", sudo=False
+        local=True, api="http://127.0.0.1:1", process=ExoProcess(home="/exo"), rig_dir=f"{folder}/rig dir's", sudo=False
     )
 
 
@@ -73,7 +74,7 @@ async def with_exo(machine: Machine, tmp_path: Path) -> AsyncIterator[tuple[Shel
     """The scripts are there, and an exo runs."""
     exo = FakeExo(tmp_path / "exo", master=True)
     exo.start()
-    async with machine.open(exo=exo.process().model_dump()) as node:
+    async with machine.open(process=exo.process()) as node:
         await upload(node)
         yield node, exo
     exo.kill()
@@ -239,8 +240,8 @@ async def test_who_answers(shell: ShellNode) -> None:
 
 async def test_a_command_of_the_inventory(machine: Machine, tmp_path: Path) -> None:
     made = tmp_path / "it's made"
-    commands = {"home": "/exo", "start": f'touch "{made}"', "stop": "echo why >&2; exit 4"}
-    async with machine.open(exo=commands) as node:
+    commands = ExoProcess(home="/exo", start=f'touch "{made}"', stop="echo why >&2; exit 4")
+    async with machine.open(process=commands) as node:
         await upload(node)
         nodes: ShellNodes = {"n1": node}
         async with hold_locks(nodes, "ours"):
@@ -249,7 +250,7 @@ async def test_a_command_of_the_inventory(machine: Machine, tmp_path: Path) -> N
             with pytest.raises(NodeNotReady, match="status 4: why"):
                 await node.carry_out("stop", timeout_s=20.0)
             made.unlink()
-            async with machine.open(exo=commands) as another:
+            async with machine.open(process=commands) as another:
                 another.lock = "0123456789abcdef"
                 with pytest.raises(NodeNotReady, match="was not run"):
                     await another.carry_out("start", timeout_s=20.0)
@@ -301,7 +302,7 @@ except RuntimeError:
 async def test_a_local_fault_outlives_its_controller_and_heals(tmp_path: Path, how: str) -> None:
     exo = FakeExo(tmp_path / "exo")
     exo.start()
-    node = local_node(tmp_path).model_copy(update={"exo": exo.process()})
+    node = local_node(tmp_path).model_copy(update={"process": exo.process()})
     try:
         async with open_nodes(Inventory(name="test", nodes={"n1": node})) as nodes:
             await upload(nodes["n1"])

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rig.nodes.discover import (
+from rig.targets.exo.discover import (
     exo_mains,
     parse_addresses,
     parse_cgroup,

@@ -42,7 +42,7 @@ async def test_a_sound_node(server: SshServer, exo: FakeExo) -> None:
     main = exo.start()
     with socket.create_server(("127.0.0.1", 0)) as api:
         url = f"http://127.0.0.1:{api.getsockname()[1]}"
-        found = await diagnose(server, server.node(exo=exo.process(), api=url, restart_rehearsed=True))
+        found = await diagnose(server, server.node(process=exo.process(), api=url, restart_rehearsed=True))
     failed = {check: one.text for check, one in found.items() if one.level == "fail"}
     assert failed == {} if os.getuid() == 0 else set(failed) <= {"packet filter"}
     assert {"ssh", "scripts", "exo", "leases", "disk", "memory", "packet filter", "clock", "restart", "api"} <= set(
@@ -62,7 +62,7 @@ async def test_a_node_that_is_this_machine(server: SshServer, exo: FakeExo) -> N
 
 
 async def test_what_is_wrong_is_said_with_its_remedy(server: SshServer, exo: FakeExo) -> None:
-    node = server.node(exo=exo.process(start=None), addresses=[])
+    node = server.node(process=exo.process(start=None), addresses=[])
     found = await diagnose(server, node)
     for check, says in (
         ("exo", "no pid in"),
@@ -80,18 +80,18 @@ async def test_what_is_wrong_is_said_with_its_remedy(server: SshServer, exo: Fak
 
 async def test_a_process_that_is_not_exo(server: SshServer, exo: FakeExo) -> None:
     (exo.home / "exo.pid").write_text(str(os.getpid()))
-    found = await diagnose(server, server.node(exo=exo.process()))
+    found = await diagnose(server, server.node(process=exo.process()))
     assert found["exo"].level == "fail"
     assert "not recognised as exo" in found["exo"].text
     assert "exo.match" in found["exo"].remedy
     (exo.home / "exo.pid").write_text("4194303")
-    assert "does not run" in (await diagnose(server, server.node(exo=exo.process())))["exo"].text
+    assert "does not run" in (await diagnose(server, server.node(process=exo.process())))["exo"].text
 
 
 async def test_stopped_processes_and_a_foreign_lock(server: SshServer, exo: FakeExo) -> None:
     main = exo.start()
     main.suspend()
-    node = server.node(exo=exo.process())
+    node = server.node(process=exo.process())
     async with open_nodes(server.inventory(n1=node)) as nodes:
         await upload(nodes["n1"])
         async with hold_locks(nodes, "a run", owner="ann@desk:1"):
@@ -113,7 +113,7 @@ async def test_unreachable_and_unwritable(server: SshServer, tmp_path: Path) -> 
 
 async def test_a_rehearsal_restarts_and_is_remembered(server: SshServer, exo: FakeExo) -> None:
     before = exo.start()
-    inventory = server.inventory(n1=server.node(exo=exo.process()))
+    inventory = server.inventory(n1=server.node(process=exo.process()))
     async with open_nodes(inventory) as nodes:
         await upload(nodes["n1"])
         assert await rehearsed(nodes) == frozenset()
@@ -121,7 +121,7 @@ async def test_a_rehearsal_restarts_and_is_remembered(server: SshServer, exo: Fa
         assert after.pid == exo.wait(unlike=before.pid).pid
         assert states([before]) == ["gone"]
         assert await rehearsed(nodes) == {"n1"}
-    changed = server.inventory(n1=server.node(exo=exo.process(start="other")))
+    changed = server.inventory(n1=server.node(process=exo.process(start="other")))
     async with open_nodes(changed) as nodes:
         assert await rehearsed(nodes) == frozenset()  # that command was never tried
 
@@ -131,7 +131,7 @@ async def test_a_rehearsal_that_fails_is_not_remembered(
 ) -> None:
     monkeypatch.setattr("rig.nodes.rehearse.START_LIMIT_S", 0.5)
     exo.start()
-    inventory = server.inventory(n1=server.node(exo=exo.process(start="true")))
+    inventory = server.inventory(n1=server.node(process=exo.process(start="true")))
     async with open_nodes(inventory) as nodes:
         await upload(nodes["n1"])
         with pytest.raises(Exception, match="no new main process"):
@@ -146,7 +146,7 @@ async def test_a_rehearsal_brings_an_exo_back_that_does_not_end(
     monkeypatch.setattr("rig.nodes.rehearse.STOP_LIMIT_S", 0.5)
     before = exo.start()
     said: list[str] = []
-    inventory = server.inventory(n1=server.node(exo=exo.process(stop="true")))  # which ends nothing
+    inventory = server.inventory(n1=server.node(process=exo.process(stop="true")))  # which ends nothing
     async with open_nodes(inventory) as nodes:
         await upload(nodes["n1"])
         with pytest.raises(
@@ -168,7 +168,7 @@ async def test_a_rehearsal_says_how_it_leaves_a_node(
     before = exo.start()
     commands = {"start": "exit 9"} if what == "start fails" else {"stop": "exit 9"}
     said: list[str] = []
-    async with open_nodes(server.inventory(n1=server.node(exo=exo.process(**commands)))) as nodes:
+    async with open_nodes(server.inventory(n1=server.node(process=exo.process(**commands)))) as nodes:
         await upload(nodes["n1"])
         with pytest.raises(NodeNotReady) as refused:
             await rehearse(nodes["n1"], said.append)
@@ -185,7 +185,7 @@ async def test_a_rehearsal_that_is_interrupted_starts_exo_again(server: SshServe
     before = exo.start()
     stopping = exo.folder / "stopping"
     stop = f"kill -TERM $(cat '{exo.home}/exo.pid'); touch '{stopping}'; exec sleep 30"
-    async with open_nodes(server.inventory(n1=server.node(exo=exo.process(stop=stop)))) as nodes:
+    async with open_nodes(server.inventory(n1=server.node(process=exo.process(stop=stop)))) as nodes:
         await upload(nodes["n1"])
         running = asyncio.create_task(rehearse(nodes["n1"], lambda text: None))
         await until(lambda: stopping.exists() and states([before]) == ["gone"])
@@ -198,7 +198,9 @@ async def test_a_rehearsal_that_is_interrupted_starts_exo_again(server: SshServe
 async def test_first_contact_names_and_asks(server: SshServer, exo: FakeExo) -> None:
     main = exo.start()
     said: list[str] = []
-    inventory = server.inventory(n1=server.node(exo=exo.process()), shy=server.node(exo=exo.process(), faults=False))
+    inventory = server.inventory(
+        n1=server.node(process=exo.process()), shy=server.node(process=exo.process(), faults=False)
+    )
     async with open_nodes(inventory) as nodes:
         await upload(nodes["n1"])
         named = await first_contact(nodes, yes=False, say=said.append, answer=lambda: "y")

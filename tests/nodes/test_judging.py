@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from rig.config.inventory import ExoProcess, Node, Ssh
+from rig.config.inventory import Node, Ssh
 from rig.faults.plan.registry import KINDS
 from rig.nodes.doctor import Finding
 from rig.nodes.facts import parse_facts
 from rig.nodes.judging import judge, judge_instances, judge_paths, judge_versions, judge_wall
+from rig.targets.exo.fields import ExoProcess
 
-NODE = Node(ssh=Ssh(host="studio-1"), api="http://studio-1:52415", exo=ExoProcess(home="/Users/exo/.exo"))
+NODE = Node(ssh=Ssh(host="studio-1"), api="http://studio-1:52415", process=ExoProcess(home="/Users/exo/.exo"))
 USUAL: tuple[str, ...] = ("node-crash", "freeze", "partition")
 GUARDED = {"guard_seen": "100.0 boot-1", "boot_id": "boot-1", "clock": "103.0", "guard_current": "1"}
 

@@ -40,7 +40,7 @@ async def test_what_the_restarts_cost(
         api = Api(answers={"/deployments": deployments})
         await api.start()
         try:
-            inventory = server.inventory(n1=server.node(exo=exo.process(), api=api.url))
+            inventory = server.inventory(n1=server.node(process=exo.process(), api=api.url))
             cost = await restart_each(Reach("nodes.yaml", inventory), yes=True)
         finally:
             await api.stop()
@@ -57,7 +57,7 @@ async def test_no_restart_under_the_lock_of_another(server: SshServer, tmp_path:
     exo = FakeExo(tmp_path / "exo")
     try:
         main = exo.start()
-        inventory = server.inventory(n1=server.node(exo=exo.process()))
+        inventory = server.inventory(n1=server.node(process=exo.process()))
         async with open_nodes(inventory) as nodes:
             await upload(nodes["n1"])
             async with hold_locks(nodes, "a run", owner="ann@desk:1"):

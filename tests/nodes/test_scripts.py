@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from rig.config.inventory import ExoProcess, Node
+from rig.config.inventory import Node
 from rig.errors import ConfigError, NodeNotReady
 from rig.faults.plan.kind import Pair
 from rig.faults.plan.registry import KINDS
 from rig.nodes.open import open_nodes
 from rig.nodes.scripts import Bundle, ScriptEvent, cksum, parse_event, process_values, script_command, script_stdin
 from rig.nodes.upload import upload
+from rig.targets.exo.fields import ExoProcess
 from tests.nodes.servers import SshServer
 
 SHOW = b"""#!/bin/sh
@@ -88,7 +89,7 @@ async def test_path_of_the_inventory(server: SshServer, tmp_path: Path) -> None:
 
 
 def test_what_a_script_does_not_know_is_refused_here(tmp_path: Path) -> None:
-    node = Node(local=True, api="http://127.0.0.1:1", exo=ExoProcess(home="/exo"), rig_dir=str(tmp_path))
+    node = Node(local=True, api="http://127.0.0.1:1", process=ExoProcess(home="/exo"), rig_dir=str(tmp_path))
     with pytest.raises(ConfigError, match=r"show\.sh knows no hlod"):
         script_command(node, "show.sh", {"hlod": "1"}, bundle(tmp_path))
     with pytest.raises(ConfigError, match=r"no node script shwo\.sh"):
@@ -97,7 +98,7 @@ def test_what_a_script_does_not_know_is_refused_here(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", sorted({kind.script for kind in KINDS.values() if not isinstance(kind.aim, Pair)}))
 def test_every_script_of_a_fault_takes_what_is_common_to_all(script: str) -> None:
-    node = Node(local=True, api="http://127.0.0.1:1", exo=ExoProcess(home="/exo"))
+    node = Node(local=True, api="http://127.0.0.1:1", process=ExoProcess(home="/exo"))
     common = {"id": "x", "run": "r", "owner": "o", "lock": "l", "hold": "1", "at": "1"}
     assert f"/{script}" in script_command(node, script, {**process_values(node), **common})
 

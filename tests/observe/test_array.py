@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rig.observe.array import ArraySplitter
+from rig.targets.exo.array import ArraySplitter
 from tests.observe.api import DATA
 
 AWKWARD: list[dict[str, Any]] = [

@@ -6,6 +6,7 @@ import pytest
 
 from rig.journal.records import AnyRecord, Facet, MasterSeen, Reachability, ViewChanged
 from rig.observe.cluster_view import ClusterView
+from rig.targets.exo.api import Exo
 
 
 def _view(node: str, facet: Facet, value: Any) -> ViewChanged:
@@ -33,7 +34,7 @@ START: list[AnyRecord] = [
 
 @pytest.fixture
 def view() -> ClusterView:
-    view = ClusterView(["a", "b"])
+    view = ClusterView(["a", "b"], Exo())
     for record in START:
         view.apply(record)
     return view
@@ -41,7 +42,7 @@ def view() -> ClusterView:
 
 def test_instances_are_told_by_names_of_the_inventory(view: ClusterView) -> None:
     instance = view.instances()["i"]
-    assert instance.runners == {"a": "r1", "b": "r2"}
+    assert instance.workers == {"a": "r1", "b": "r2"}
     assert (instance.model, instance.port, instance.ready, instance.strangers) == ("m", 50000, True, ())
     assert view.instances(of="b") == {}
 
@@ -62,7 +63,7 @@ def test_a_restarted_node_keeps_its_name_for_both_ids_but_its_ghost_is_not_live(
 
 def test_an_unknown_node_is_a_stranger(view: ClusterView) -> None:
     view.apply(_view("a", "instances", {"i": {"model": "m", "runners": {"A": "r1", "X": "r2"}, "port": None}}))
-    assert view.instances()["i"].runners == {"a": "r1"}
+    assert view.instances()["i"].workers == {"a": "r1"}
     assert view.instances()["i"].strangers == ("X",)
 
 
@@ -84,6 +85,6 @@ def test_how_far_a_view_is_behind(view: ClusterView) -> None:
 
 
 def test_before_anything_was_seen_nothing_is_known() -> None:
-    view = ClusterView(["a"])
+    view = ClusterView(["a"], Exo())
     assert (view.best(), view.reachable("a"), view.lag("a"), view.masters) == (None, None, None, frozenset())
     assert (view.instances(), view.deployments(), view.live_nodes()) == ({}, {}, [])

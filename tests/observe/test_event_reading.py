@@ -15,7 +15,8 @@ from rig.nodes.upload import upload
 from rig.observe.events import EventLogs, OpenFile
 from rig.observe.log_reading import KnownLog, LogReading
 from rig.targets.exo.api import Exo
-from rig.targets.exo.event_file import PIECE_BYTES, Piece
+from rig.targets.exo.event_file import PIECE_BYTES, Records
+from rig.targets.target import Piece
 from tests.nodes.servers import SshServer
 from tests.observe.api import Api
 from tests.observe.conftest import Written
@@ -65,8 +66,8 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 async def nodes(server: SshServer, tmp_path: Path) -> AsyncIterator[ShellNodes]:
     node = server.node()
-    home = node.exo.model_copy(update={"home": str(tmp_path / "exo")})
-    async with open_nodes(server.inventory(a=node.model_copy(update={"exo": home}))) as nodes:
+    home = node.process.model_copy(update={"home": str(tmp_path / "exo")})
+    async with open_nodes(server.inventory(a=node.model_copy(update={"process": home}))) as nodes:
         await upload(nodes["a"])
         yield nodes
 
@@ -86,7 +87,7 @@ def findings(written: Written) -> list[tuple[str, str]]:
 def test_a_file_that_grows_while_it_is_read_leaves_nothing_behind() -> None:
     """Its size was taken before its bytes."""
     piece = Piece("/f", "7", 10, b"", noise(1))
-    file = OpenFile(piece, LogReading(KnownLog()))
+    file = OpenFile(piece, LogReading(KnownLog()), Records())
     assert file.behind(piece) == 10
     assert len(list(file.take(piece))) == 1
     assert file.behind(piece) == 0

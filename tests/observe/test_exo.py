@@ -10,7 +10,7 @@ from aiohttp import web
 
 from rig.errors import TargetError, TargetUnreachable
 from rig.targets.exo.api import Exo
-from rig.targets.target import Answered, Poll, Target
+from rig.targets.target import Answered, Poll
 from tests.observe.api import DATA, STATE, Answer, Api
 
 INSTANCES = Poll("/state/instances", ("instances",))
@@ -48,13 +48,12 @@ async def _huge(request: web.Request) -> web.StreamResponse:
 
 
 async def test_every_poll_yields_its_facets(api: Api, exo: Exo) -> None:
-    target: Target = exo
     found = {
         facet: value
-        for poll in target.polls
-        for facet, value in (await target.read(api.url, poll, timeout_s=5)).facets.items()
+        for poll in exo.polls
+        for facet, value in (await exo.read(api.url, poll, timeout_s=5)).facets.items()
     }
-    assert set(found) == {facet for poll in target.polls for facet in poll.facets}
+    assert set(found) == {facet for poll in exo.polls for facet in poll.facets}
     assert found["node_id"] == STATE["topology"]["nodes"][0]
     assert found["event_index"] == 563
     assert {view["model"] for view in found["instances"].values()} == {"lab/tiny-a", "lab/tiny-b"}
@@ -143,9 +142,8 @@ async def test_deleting_what_is_not_there_is_false(api: Api, exo: Exo) -> None:
 
 async def test_the_instance_that_served_is_found_by_the_response_id(api: Api, exo: Exo) -> None:
     api.answers["/state/tasks"] = (DATA / "tasks.json").read_bytes()
-    instance = "38ffba7e-2ac5-4671-8d51-dd235ff93ecd"
-    assert await exo.serving_instance(api.url, "730564ba-e182-402f-8fb0-03b65ab98b53") == instance
-    assert await exo.serving_instance(api.url, "no such request") is None
+    served = "730564ba-e182-402f-8fb0-03b65ab98b53"
+    assert await exo.served_by(api.url, [served, "no such request"]) == {served: "38ffba7e-2ac5-4671-8d51-dd235ff93ecd"}
 
 
 async def test_events_stream_and_a_cut_log_is_told_after_what_was_whole(api: Api, exo: Exo) -> None:

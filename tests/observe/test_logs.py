@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rig.config.inventory import ExoProcess, Node
+from rig.config.inventory import Node
 from rig.journal.records import Finding, LogLine, MasterSeen
 from rig.nodes.following import follow_command
 from rig.nodes.ssh import SshNode
 from rig.observe.logs import LineBudget, LogFollower
 from rig.targets.exo.api import Exo
+from rig.targets.exo.fields import ExoProcess
 from tests.nodes.servers import SshServer
 from tests.observe.conftest import Written
 
@@ -40,7 +41,7 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture
 async def following(server: SshServer, log: Path, exo: Exo, written: Written) -> AsyncIterator[SshNode]:
     """A follower at work; its first word is that the node is master, from before."""
-    node = Node(ssh=server.ssh(), api="http://127.0.0.1:1", exo=ExoProcess(home=str(log.parents[1])))
+    node = Node(ssh=server.ssh(), api="http://127.0.0.1:1", process=ExoProcess(home=str(log.parents[1])))
     connection = SshNode("a", node)
     task = asyncio.create_task(LogFollower(connection, exo, written.journal, retry_s=0.1).run())
     await written.until(lambda: _claims(written) == [True])

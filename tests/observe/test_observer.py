@@ -13,6 +13,7 @@ from rig.observe.own import own_health
 from rig.observe.together import run_until
 from rig.observe.watch import WatchTiming
 from rig.targets.exo.api import Exo
+from rig.targets.exo.target import exo_target
 from tests.observe.api import DATA, Api
 from tests.observe.conftest import Written
 
@@ -30,7 +31,8 @@ async def test_it_observes_until_it_is_told_to_stop(api: Api, exo: Exo, written:
     before = asyncio.all_tasks()
     clock = Slept()
     written.journal.now, written.journal.wall_drift = clock.now, clock.wall_drift
-    observer = Observer(exo, {"a": api.url}, written.journal, connections={}, timing=FAST, health=own_health)
+    target, urls = exo_target(exo), {"a": api.url}
+    observer = Observer(target, urls, written.journal, connections={}, timing=FAST, health=own_health)
     stop = asyncio.Event()
     running = asyncio.create_task(observer.run(stop))
     await written.until(lambda: any(isinstance(record, Own) for record in written.records))
@@ -48,7 +50,8 @@ async def test_it_observes_until_it_is_told_to_stop(api: Api, exo: Exo, written:
 
 
 async def test_a_journal_that_fails_ends_it_with_that_error(api: Api, exo: Exo, written: Written) -> None:
-    observer = Observer(exo, {"a": api.url}, written.journal, connections={}, timing=FAST, health=own_health)
+    target, urls = exo_target(exo), {"a": api.url}
+    observer = Observer(target, urls, written.journal, connections={}, timing=FAST, health=own_health)
     running = asyncio.create_task(observer.run(asyncio.Event()))
     await written.until(lambda: bool(written.records))
     written.journal.failed = True
@@ -63,9 +66,8 @@ async def test_events_are_read_of_the_masters_and_who_served_is_journalled(
 ) -> None:
     other = Api()
     await other.start()
-    observer = Observer(
-        exo, {"a": api.url, "b": other.url}, written.journal, connections={}, timing=FAST, health=own_health
-    )
+    urls = {"a": api.url, "b": other.url}
+    observer = Observer(exo_target(exo), urls, written.journal, connections={}, timing=FAST, health=own_health)
     written.journal.write(MasterSeen(t=0, node="b", is_master=True, source="log", at_t=0))
     assert await observer.read_events() > 0
     assert {record.node for record in written.records if isinstance(record, EventSeen)} == {"b"}

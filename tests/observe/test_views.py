@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from rig.observe.views import Change, FacetTracker, rounded_memory
+from rig.observe.changes import Change, FacetTracker
+from rig.targets.views import rounded_memory
 
 
 def test_a_change_is_dated_from_the_asking_of_the_last_poll_that_showed_the_old_value() -> None:

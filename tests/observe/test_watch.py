@@ -17,7 +17,7 @@ import pytest
 from aiohttp import web
 
 from rig.journal.records import Facet, Finding, Looked, Reachability, ViewChanged
-from rig.observe.watch import Attention, NodeWatch, WatchTiming, facets_of, watch
+from rig.observe.watch import Attention, NodeWatch, WatchTiming, watch
 from rig.targets.exo.api import Exo
 from tests.observe.api import Answer, Api
 from tests.observe.conftest import Written
@@ -62,7 +62,7 @@ async def test_a_first_round_tells_every_facet_and_further_ones_nothing(api: Api
     watching = NodeWatch(exo, "a", api.url, written.journal, FAST, CLOSE)
     await watching.round()
     first = [record for record in written.records if isinstance(record, ViewChanged)]
-    assert {record.facet for record in first} == facets_of(exo)
+    assert {record.facet for record in first} == {facet for poll in exo.polls for facet in poll.facets}
     assert {record.since_t for record in first} == {None}
     count = len(written.records)
     for _ in range(4):
@@ -248,7 +248,9 @@ async def test_an_answer_of_another_shape_is_found_and_the_rest_of_it_taken(
     facets = next(poll.facets for poll in exo.polls if poll.name == path)
     assert finding.code == "answer-not-understood"
     assert finding.data == {"node": "a", "path": path, "facets": list(facets)}
-    assert {record.facet for record in written.records if isinstance(record, ViewChanged)} == facets_of(exo)
+    assert {record.facet for record in written.records if isinstance(record, ViewChanged)} == {
+        facet for poll in exo.polls for facet in poll.facets
+    }
 
 
 async def test_a_path_that_is_gone_is_found(api: Api, exo: Exo, written: Written) -> None:

@@ -9,6 +9,7 @@ import pytest
 from rig.journal.records import Facet, Reachability, ViewChanged
 from rig.observe.cluster_view import ClusterView
 from rig.run.awaited import awaited
+from rig.targets.exo.api import Exo
 
 RING = {"i1234567-89": {"model": "m", "runners": {"id-a": "r1", "id-b": "r2"}, "port": 1}}
 STARTING = {"d": {"model": "m", "status": "starting", "instance": "i1234567-89", "error": None, "min_nodes": 2}}
@@ -16,7 +17,7 @@ REFUSED = {"d": {"model": "m", "status": "cant_place", "instance": None, "error"
 
 
 def view(**facets: Any) -> ClusterView:
-    found = ClusterView(["a", "b"])
+    found = ClusterView(["a", "b"], Exo())
     found.apply(ViewChanged(t=1, node="b", facet="node_id", since_t=None, value="id-b"))
     found.apply(ViewChanged(t=1, node="a", facet="node_id", since_t=None, value="id-a"))
     found.apply(Reachability(t=1, node="a", since_t=None, reachable=True))
@@ -49,7 +50,7 @@ def test_it_is_said_of_each_deployment_and_runner(facets: dict[str, Any], said: 
 
 
 def test_where_nothing_answers() -> None:
-    assert awaited(ClusterView(["a"]), ["m", "n"]) == [
+    assert awaited(ClusterView(["a"], Exo()), ["m", "n"]) == [
         "m: no node's API answers; no instance",
         "n: no node's API answers; no instance",
     ]

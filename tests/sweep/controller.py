@@ -17,10 +17,11 @@ from pathlib import Path
 
 from rig.clock import RunClock
 from rig.config.inventory import Inventory
+from rig.config.target_fields import inventory_from
 from rig.errors import JournalError, RigError
 from rig.faults.plan.kind import Pair
 from rig.faults.plan.registry import KINDS
-from rig.injection.aim import AimContext, InstanceView
+from rig.injection.aim import AimContext
 from rig.injection.fault import Fault, Identity
 from rig.injection.lease import refuse_live
 from rig.injection.schedule import Half, Planned
@@ -29,6 +30,7 @@ from rig.journal.write import Journal
 from rig.nodes.lock import default_owner, hold_locks
 from rig.nodes.open import open_nodes
 from rig.nodes.upload import upload
+from rig.targets.views import Instance
 from tests.faults.amounts import small
 
 MODEL = "lab/tiny-a"
@@ -73,7 +75,7 @@ def planned(order: Order) -> Planned:
 
 
 def read_inventory(path: str) -> Inventory:
-    return Inventory.model_validate_json(Path(path).read_text())
+    return inventory_from(json.loads(Path(path).read_text()))
 
 
 async def strike(order: Order) -> tuple[str, str]:
@@ -81,8 +83,8 @@ async def strike(order: Order) -> tuple[str, str]:
     inventory = read_inventory(order.inventory)
     journal = Journal(Path(order.journal or order.out), RunClock())
 
-    async def instances() -> Sequence[InstanceView]:
-        return [InstanceView(instance_id="i1", model=MODEL, runners={"n1": "r1"}, port=None)]
+    async def instances() -> Sequence[Instance]:
+        return [Instance(id="i1", model=MODEL, workers={"n1": "r1"}, port=None)]
 
     def asleep(record: AnyRecord) -> None:
         if isinstance(record, FaultChanged) and record.state == order.sleep_at:

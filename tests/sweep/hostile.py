@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from rig.config.inventory import Inventory, Node
+from rig.config.target_fields import inventory_from
 from rig.errors import CommandTimeout, LeaseError, NodeError, RigError, TransportError
 from rig.faults.plan.registry import KINDS
 from rig.journal.write import journal_name
@@ -394,10 +395,10 @@ def _poisoned(world: World, trap: Path) -> Iterator[tuple[str, Inventory]]:
             with contextlib.suppress(ValueError):
                 others = {"n2": given} if key in ("api", "addresses", "a zone") else {}  # asks what the first one tells
                 nodes = {"n1": given | changed, **others}
-                yield f"{key} {poison}", Inventory.model_validate({"name": "poisoned", "nodes": nodes})
+                yield f"{key} {poison}", inventory_from({"name": "poisoned", "nodes": nodes})
         for names in ({"name": poison, "nodes": {"n1": given}}, {"name": "poisoned", "nodes": {flat: given}}):
             with contextlib.suppress(ValueError):
-                yield f"a name {poison}", Inventory.model_validate(names)
+                yield f"a name {poison}", inventory_from(names)
         with contextlib.suppress(ValueError):
             groups = {flat: ["n1"]}
             yield f"a group {poison}", Inventory(name="poisoned", nodes=world.inventory().nodes, groups=groups)

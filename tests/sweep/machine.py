@@ -24,9 +24,9 @@ from pathlib import Path
 
 import psutil
 
-from rig.config.inventory import ExoProcess
 from rig.lab.embedded.machine.shims import SHIM
 from rig.lab.hosts.tc import kernel_delays
+from rig.targets.exo.fields import ExoProcess
 from tests.nodes.fakeexo import FakeExo
 from tests.nodes.servers import SshServer
 
@@ -224,7 +224,8 @@ class Machine:
 
     def exo_process(self, **changes: object) -> ExoProcess:
         return self.exo.process(
-            stop=f"kill -TERM $(cat '{self.exo.home}/exo.pid') $(pgrep -P $(cat '{self.exo.home}/exo.pid'))", **changes
+            stop=f"kill -TERM $(cat '{self.exo.home}/exo.pid') $(pgrep -P $(cat '{self.exo.home}/exo.pid'))",
+            **changes,
         )
 
     def fresh_exo(self) -> None:

@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rig.config.inventory import ExoProcess, Inventory, Node, Ssh
+from rig.config.inventory import Inventory, Node, Ssh
+from rig.targets.exo.fields import ExoProcess
+from rig.targets.exo.inventory import ExoInventory, ExoNode
 from tests.faults.network import Network
 from tests.sweep.gate import Gate
 from tests.sweep.machine import INNER_PORT, Machine
@@ -68,7 +70,7 @@ class World:
     # ---- as the rig knows it
 
     def inventory(self, **exo: object) -> Inventory:
-        return Inventory(
+        return ExoInventory(
             name="sweep",
             nodes={
                 "n1": self._node(self.n1, self.n1.exo_process(**exo), ["10.99.0.1"]),
@@ -78,7 +80,7 @@ class World:
 
     def _node(self, machine: Machine, exo: ExoProcess, addresses: list[str]) -> Node:
         keys = machine.keys
-        return Node(
+        return ExoNode(
             ssh=Ssh(
                 host="127.0.0.1",
                 port=self.gates[machine.name].port,
@@ -87,7 +89,7 @@ class World:
             ),
             api=f"http://127.0.0.1:{machine.name.removeprefix('n')}",
             addresses=addresses,
-            exo=exo,
+            process=exo,
             rig_dir=str(machine.rig_dir),
             sudo=False,
             restart_rehearsed=True,

@@ -9,6 +9,7 @@ import pytest
 from rig.journal.records import MasterSeen, Reachability, ViewChanged
 from rig.run.scenarios.known import Known, Names
 from rig.run.scenarios.scenario import Condition
+from rig.targets.exo.api import Exo
 
 A, B = "lab/tiny-a", "lab/tiny-b"
 
@@ -18,7 +19,7 @@ class Told:
 
     def __init__(self) -> None:
         names = Names((A, B), ("node-1", "node-2"), {"a": A}, {"a": "d"}, {"mine": "h"})
-        self.known = Known(names)
+        self.known = Known(names, Exo())
         for number in (1, 2):
             node = f"node-{number}"
             self.known.apply(Reachability(t=0, node=node, since_t=None, reachable=True))

@@ -12,7 +12,7 @@ from rig.faults.plan.registry import names_where
 from rig.journal.records import FaultChanged, FaultKind, FaultState
 
 CRASHES: Final[frozenset[str]] = names_where(lambda kind: kind.ends_process)
-"""Kinds after which the exo process of a node is a new one."""
+"""Kinds after which the main process of a node is a new one."""
 HEAL_IS_STRIKE: Final[frozenset[str]] = names_where(lambda kind: kind.heals_at_strike)
 _LAST: Final = frozenset({"healed", "skipped", "ineffective", "unhealed", "invalid"})
 """States after which nothing more is expected of a fault (an invalid fault may still be healed later)."""
@@ -63,7 +63,7 @@ class Fault:
 
     @property
     def heal_t(self) -> float | None:
-        """When the target could be whole again. Nobody gives back a killed runner: its heal is its strike."""
+        """When the target could be whole again. Nobody gives back a killed worker: its heal is its strike."""
         return self.struck_t if self.kind in HEAL_IS_STRIKE else self.healed_t
 
     @property

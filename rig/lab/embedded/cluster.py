@@ -20,6 +20,7 @@ from pathlib import Path
 import yaml
 
 from rig.config.inventory import Embedded, Inventory
+from rig.config.target_fields import inventory_from
 from rig.errors import ClusterError
 from rig.lab.embedded.layout import ClusterLayout
 from rig.lab.embedded.lifeline import Lifeline
@@ -89,7 +90,7 @@ async def start_cluster(
 
 
 def load_own_inventory(folder: Path) -> Inventory:
-    return Inventory.model_validate(yaml.safe_load((folder / "inventory.yaml").read_text()))
+    return inventory_from(yaml.safe_load((folder / "inventory.yaml").read_text()))
 
 
 async def spawn_supervisor(

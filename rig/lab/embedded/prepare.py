@@ -18,13 +18,15 @@ import asyncssh
 import msgspec
 import yaml
 
-from rig.config.inventory import Embedded, Emulated, ExoProcess, Inventory, Node, Ssh
+from rig.config.inventory import Embedded, Emulated, Inventory, Ssh
 from rig.errors import ClusterError
 from rig.lab.embedded.layout import ClusterLayout, read_layout
 from rig.lab.embedded.settings import API_PORT, SSH_PORT, NodeSettings, Peer, write_settings
 from rig.lab.hosts import addresses
 from rig.lab.hosts.node import host_entry
 from rig.lab.hosts.require import free_subnet, require_namespaces
+from rig.targets.exo.fields import ExoProcess
+from rig.targets.exo.inventory import ExoInventory, ExoNode
 
 __all__ = ["INERT_COMMANDS", "ClusterLayout", "main_pattern", "prepare", "read_layout"]
 
@@ -158,9 +160,9 @@ def _inventory(layout: ClusterLayout, all_settings: list[NodeSettings], host_key
             each.name: host_entry(each, f"{layout.folder}/keys/client", host_keys[each.name], main_pattern(each.folder))
             for each in all_settings
         }
-        return Inventory(name="embedded", nodes=hosts, emulated=_emulated(layout))
+        return ExoInventory(name="embedded", nodes=hosts, emulated=_emulated(layout))
     nodes = {
-        settings.name: Node(
+        settings.name: ExoNode(
             ssh=Ssh(
                 host="127.0.0.1",
                 port=settings.ssh_port,
@@ -170,7 +172,7 @@ def _inventory(layout: ClusterLayout, all_settings: list[NodeSettings], host_key
             ),
             api=f"http://127.0.0.1:{settings.api_port}",
             addresses=[settings.ipv4, f"{settings.ipv6}%{settings.interface}"],
-            exo=ExoProcess(
+            process=ExoProcess(
                 home=settings.exo_home,
                 match=main_pattern(settings.folder),
                 start=f"{settings.bin}/exo-start",
@@ -183,7 +185,7 @@ def _inventory(layout: ClusterLayout, all_settings: list[NodeSettings], host_key
         )
         for settings in all_settings
     }
-    return Inventory(name="embedded", nodes=nodes, emulated=_emulated(layout))
+    return ExoInventory(name="embedded", nodes=nodes, emulated=_emulated(layout))
 
 
 def _emulated(layout: ClusterLayout) -> Emulated:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from rig.config.inventory import ExoProcess, Node, Ssh
+from rig.config.inventory import Node, Ssh
 from rig.lab.embedded.settings import NodeSettings
 from rig.lab.hosts.addresses import of_node
 from rig.lab.hosts.places import DARWIN_PATH, JOB, LINUX_PATH, PLIST
+from rig.targets.exo.fields import ExoProcess
+from rig.targets.exo.inventory import ExoNode
 
 
 def host_entry(settings: NodeSettings, key: str, host_key: str, match: str) -> Node:
     """`key`: path of the client's private key; `match`: the pattern of exo's main process."""
-    return Node(
+    return ExoNode(
         ssh=Ssh(host=settings.ipv4, port=settings.ssh_port, user="root", key=key, host_key=host_key),
         api=f"http://{settings.ipv4}:{settings.api_port}",
         addresses=of_node(settings.subnet, settings.index, settings.system),
-        exo=_by_launchd(settings, match) if settings.system == "darwin" else _by_command(settings, match),
+        process=_by_launchd(settings, match) if settings.system == "darwin" else _by_command(settings, match),
         rig_dir=settings.rig_dir,
         path=DARWIN_PATH if settings.system == "darwin" else LINUX_PATH,
         sudo=False,

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, TypeVar
 
-from rig.config.inventory import Embedded, Emulated, ExoProcess, Inventory, Node, Ssh
+from rig.config.inventory import Embedded, Emulated, Inventory, Ssh
 from rig.lab.exo.behaviour import named, timers_for
 from rig.lab.exo.defects import Changes, changes_of
 from rig.lab.exo.simulation import Simulation
@@ -21,6 +21,10 @@ from rig.lab.simulated.node import VirtualNode
 from rig.observe.own import own_health
 from rig.run.halting import Halt
 from rig.run.stand import Stand
+from rig.targets.exo.fields import ExoProcess
+from rig.targets.exo.inventory import ExoInventory, ExoNode
+from rig.targets.exo.target import exo_target
+from rig.targets.target import Target
 
 T = TypeVar("T")
 
@@ -68,11 +72,11 @@ class VirtualCluster:
     @cached_property
     def inventory(self) -> Inventory:
         nodes = {
-            name: Node(
+            name: ExoNode(
                 ssh=Ssh(host="127.0.0.1", user="rig"),
                 api=f"http://127.0.0.1:{port_of(index)}",
                 addresses=[f"10.77.0.{index + 1}", f"fe80::77:{index + 1}%eth0"],
-                exo=ExoProcess(home=f"/simulated/{name}/exo", start="start", stop="stop"),
+                process=ExoProcess(home=f"/simulated/{name}/exo", start="start", stop="stop"),
                 rig_dir=f"/simulated/{name}/rig",
                 sudo=False,
                 restart_rehearsed=True,
@@ -83,7 +87,7 @@ class VirtualCluster:
         emulated = Emulated(
             behaviour=spec.behaviour, defects=spec.defects, pace=spec.pace, folder=str(self.folder), simulated=True
         )
-        return Inventory(name="simulated", nodes=nodes, emulated=emulated)
+        return ExoInventory(name="simulated", nodes=nodes, emulated=emulated)
 
     def connections(self) -> dict[str, VirtualNode]:
         """To be made inside the loop."""
@@ -91,8 +95,8 @@ class VirtualCluster:
         owners = {address: name for name, node in nodes.items() for address in node.addresses}
         return {name: VirtualNode(name, node, self.sim, owners) for name, node in nodes.items()}
 
-    def target(self) -> VirtualExo:
-        return VirtualExo(self.sim)
+    def target(self) -> Target:
+        return exo_target(VirtualExo(self.sim))
 
     def stand(self, loop: VirtualLoop) -> Stand:
         """To be made inside the loop."""

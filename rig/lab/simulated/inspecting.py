@@ -12,6 +12,7 @@ from typing import Final
 from rig.lab.exo.node import DEFAULT_MEMORY_BYTES
 from rig.lab.exo.simulation import Simulation
 from rig.nodes.inspect import Inspection, Lease, Process, What, elected_in
+from rig.targets.exo.fields import ExoProcess
 
 _MASTER: Final = re.compile("promoting self|maintaining self|demoting self|elected master")
 _CLAIM: Final = re.compile("promoting self|maintaining self")
@@ -65,6 +66,7 @@ def inspection(
         seen = replace(
             seen,
             tree=tree,
+            workers=[process for process in tree if ExoProcess.is_worker(process.command)],
             orphans=[process_of(one.pid, "S", main=False, ppid=1) for one in sim.orphans(name)],
             cpu_s={one.pid: round(one.cpu_s, 2) for one in sim.processes(name)},
         )

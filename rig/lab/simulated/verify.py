@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from rig.config.inventory import Embedded
-from rig.config.workload import Model, Workload
+from rig.config.workload import Workload
 from rig.lab.exo.defects import Changes
 from rig.lab.simulated.cluster import VirtualCluster
 from rig.lab.simulated.loop import VirtualLoop
 from rig.run.scenarios.run import journal_scenario
 from rig.run.scenarios.scenario import Scenario
+from rig.targets.exo.fields import ExoModel
 
 
 def simulated_scenario(
@@ -29,7 +30,7 @@ def simulated_scenario(
     spec = spec.model_copy(update={"load_time": scenario.embedded.load_time})
     cluster = VirtualCluster(spec, folder, changes=changes or Changes())
     if scenario.models is not None:
-        models = [Model(model=model) for model in scenario.models]
+        models = [ExoModel(model=model) for model in scenario.models]
         workload = workload.model_copy(update={"models": models})
 
     async def main(loop: VirtualLoop) -> float:

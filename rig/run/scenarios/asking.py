@@ -21,7 +21,7 @@ APPEARS_S: Final = 30.0
 """At pace 1: how long a placement may be on its way."""
 _LOOK_S: Final = 0.05
 _NAMED_S: Final = 1.0
-"""By then a later poll shows the deployment that names an instance which the keeper made."""
+"""By then a later poll shows the deployment that names an instance that was placed for it."""
 _BUSY_S: Final = 2.0
 
 What = Literal["deploy", "delete-deployment", "place", "delete-instance"]
@@ -48,7 +48,7 @@ class Asking:
         model, node = self._model(step.model), self._node()
         asked_t = self.journal.now()
         try:
-            posted = await self.target.deploy(self.entries[node], self._request(model, step.min_nodes))
+            posted = await self.target.deploying().deploy(self.entries[node], self._request(model, step.min_nodes))
         except TargetError as error:
             raise self._failed("deploy", node, asked_t, error, model=model.model) from error
         status = 200 if posted.created else 409
@@ -64,7 +64,7 @@ class Asking:
         model, node = self._model(step.model), self._node()
         before, asked_t = set(self.known.view.instances()), self.journal.now()
         try:
-            await self.target.place(self.entries[node], self._request(model, step.min_nodes))
+            await self.target.listing().place(self.entries[node], self._request(model, step.min_nodes))
         except TargetError as error:
             raise self._failed("place", node, asked_t, error, model=model.model) from error
         limit_t = asked_t + self.pace.scale(APPEARS_S) + _BUSY_S
@@ -91,7 +91,7 @@ class Asking:
             raise NotAsked(f"the id of the deployment {step.of} was never told")
         asked_t = self.journal.now()
         try:
-            found = await self.target.delete_deployment(self.entries[node], subject)
+            found = await self.target.deploying().delete_deployment(self.entries[node], subject)
         except TargetError as error:
             raise self._failed("delete-deployment", node, asked_t, error, subject=subject) from error
         status = 200 if found else 404
@@ -105,7 +105,7 @@ class Asking:
             raise NotAsked(f"{step.of} has no instance that is listed")
         asked_t = self.journal.now()
         try:
-            found = await self.target.delete_instance(self.entries[node], subject)
+            found = await self.target.listing().delete_instance(self.entries[node], subject)
         except TargetError as error:
             raise self._failed("delete-instance", node, asked_t, error, subject=subject) from error
         status = 200 if found else 404
@@ -120,7 +120,7 @@ class Asking:
     def _request(self, model: Model, min_nodes: int | NodeCount) -> dict[str, Any]:
         count = len(self.known.names.nodes)
         least = {"all": count, "too-many": count + 1}.get(min_nodes, 1) if isinstance(min_nodes, str) else min_nodes
-        return model.request() | {"min_nodes": least}
+        return model.request(least)
 
     def _node(self) -> str:
         best = self.known.view.best()

@@ -26,9 +26,12 @@ class Clearing:
     async def leftovers(self) -> list[str]:
         """What is deployed or placed, in words. Raises TargetError when no node answers."""
         url = await self._answering()
-        deployments, instances = await self.target.deployments(url), await self.target.instances(url)
+        deployments, instances = (
+            await self.target.deploying().deployments(url),
+            await self.target.listing().instances(url),
+        )
         told = [f"deployment {name} of {one['model']}" for name, one in deployments.items()]
-        return told + [f"instance {name} of {one['model']}" for name, one in instances.items()]
+        return told + [f"instance {name} of {one.model}" for name, one in instances.items()]
 
     async def clear(self) -> None:
         """Delete what is there until nothing is left and every node lists every node. Raises TargetError."""
@@ -55,31 +58,32 @@ class Clearing:
     async def _once(self) -> str:
         """What is left to be done; empty when nothing is."""
         url = await self._answering()
-        deployments = await self.target.deployments(url)
+        deployments = await self.target.deploying().deployments(url)
         for name in deployments:
-            await self.target.delete_deployment(url, name)
-        instances = await self.target.instances(url)
+            await self.target.deploying().delete_deployment(url, name)
+        instances = await self.target.listing().instances(url)
         if deployments:
             return f"{len(deployments)} deployments"
         for name in instances:
-            await self.target.delete_instance(url, name)
+            await self.target.listing().delete_instance(url, name)
         if instances:
             return f"{len(instances)} instances"
         return await self._missing()
 
     async def _missing(self) -> str:
         """Nodes that do not list all of them yet. A target without such a list is taken at its word."""
+        views = self.target.views
         poll = next((poll for poll in self.target.polls if "nodes" in poll.facets), None)
-        if poll is None:
+        if views is None or poll is None:
             return ""
         for node, url in self.entries.items():
-            facets = (await self.target.read(url, poll, timeout_s=5.0)).facets
+            facets = (await views.read(url, poll, timeout_s=5.0)).facets
             listed, links = facets.get("nodes"), facets.get("links")
             if listed is not None and len(listed) != len(self.entries):
                 return f"{node} lists {len(listed)} of {len(self.entries)} nodes"
             if links is not None and len(links) < len(self.entries) * (len(self.entries) - 1):
                 return f"{node} lists {len(links)} links"
-            if await self.target.instances(url) or await self.target.deployments(url):
+            if await self.target.listing().instances(url) or await self.target.deploying().deployments(url):
                 return f"{node} still lists something"
         return ""
 
@@ -87,7 +91,7 @@ class Clearing:
         last: TargetError | None = None
         for url in self.entries.values():
             try:
-                await self.target.node_id(url)
+                await self.target.listing().node_id(url)
             except TargetError as error:
                 last = error
             else:

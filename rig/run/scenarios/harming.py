@@ -10,7 +10,7 @@ from typing import Final, Literal
 from rig.clock import Pace
 from rig.errors import NodeError
 from rig.faults.plan.kind import RoleNode
-from rig.faults.plan.registry import KINDS
+from rig.faults.plan.registry import KILLS_OF_WORKERS, KINDS
 from rig.injection.aim import MASTER_LIMIT_S, AimContext
 from rig.injection.fault import Fault, Identity, write_inventory
 from rig.injection.schedule import Planned, by_hand
@@ -94,7 +94,7 @@ class Harming:
         await self._healed(planned)
 
     async def lose(self, step: Lose) -> str:
-        """Kill a runner of the new instance, before it is ready, until the instance is gone. Raises NotHarmed."""
+        """Kill a worker of the new instance, before it is ready, until the instance is gone. Raises NotHarmed."""
         model = self.known.names.deployments[step.of]
         chosen = await self._unready(model)
         for _ in range(_KILLS):
@@ -102,10 +102,10 @@ class Harming:
             if listed is None:
                 return chosen
             if listed.ready:
-                raise NotHarmed(f"{chosen} was ready before its runner could be killed")
-            host = next(iter(sorted(listed.runners)), None)
+                raise NotHarmed(f"{chosen} was ready before its worker could be killed")
+            host = next(iter(sorted(listed.workers)), None)
             if host is not None:
-                await self._fault(self._planned("runner-kill", host, 0.0, model=model)).run(asyncio.Event())
+                await self._fault(self._planned(KILLS_OF_WORKERS[0], host, 0.0, model=model)).run(asyncio.Event())
             await self._gone(chosen)
         raise NotHarmed(f"{chosen} is still there after {_KILLS} kills")
 
@@ -134,7 +134,7 @@ class Harming:
         raise NotHarmed(f"no instance of {model} that is not ready yet was seen")
 
     async def _gone(self, instance: str) -> None:
-        """For a while: it may have been lost by this kill, or go on with another runner."""
+        """For a while: it may have been lost by this kill, or go on with another worker."""
         limit_t = self.journal.now() + self.pace.scale(_LOST_S) / 3 + 1.0
         while self.journal.now() < limit_t:
             if instance not in self.known.view.instances():
@@ -165,7 +165,7 @@ class Harming:
         masters, master = view.masters, view.master
         identity = None if of is None else self.known.instance(of)
         listed = None if identity is None else view.instances().get(identity)
-        hosts: set[str] = set() if listed is None else set(listed.runners)
+        hosts: set[str] = set() if listed is None else set(listed.workers)
         everyone = self.known.names.nodes
         match which:
             case "master":

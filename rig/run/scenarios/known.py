@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rig.journal.records import AnyRecord
-from rig.observe.cluster_view import ClusterView, InstanceOn
+from rig.observe.cluster_view import ClusterView
 from rig.run.scenarios.scenario import Condition
+from rig.targets.target import ListsInstances
+from rig.targets.views import Instance
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,10 @@ class Known:
     """`apply` is a listener of the journal."""
 
     names: Names
+    lists: ListsInstances | None
 
     def __post_init__(self) -> None:
-        self.view = ClusterView(list(self.names.nodes))
+        self.view = ClusterView(list(self.names.nodes), self.lists)
 
     def apply(self, record: AnyRecord) -> None:
         self.view.apply(record)
@@ -51,7 +54,7 @@ class Known:
         held = {name: found for name in self.names.deployments if (found := self.held_by(name)) is not None}
         return Before(frozenset(self.view.instances()), held, self.view.masters)
 
-    def instances_of(self, model: str) -> list[InstanceOn]:
+    def instances_of(self, model: str) -> list[Instance]:
         return [instance for instance in self.view.instances().values() if instance.model == model]
 
     def held_by(self, deployment: str) -> str | None:
@@ -100,7 +103,7 @@ class Known:
 
     def _serving(self, name: str) -> tuple[bool, str]:
         listed = self.instances_of(self.names.deployments[name])
-        ready = [one for one in listed if one.ready and one.runners]
+        ready = [one for one in listed if one.ready and one.workers]
         return bool(ready), f"{len(ready)} of {len(listed)} instances are ready: {_ids(listed)}"
 
     def _refused(self, name: str) -> tuple[bool, str]:
@@ -130,9 +133,9 @@ class Known:
         return good, f"nodes listed: {', '.join(live)}"
 
 
-def _so_many(listed: list[InstanceOn], wanted: int) -> tuple[bool, str]:
+def _so_many(listed: list[Instance], wanted: int) -> tuple[bool, str]:
     return len(listed) == wanted, f"{len(listed)} instances: {_ids(listed)}"
 
 
-def _ids(instances: list[InstanceOn]) -> str:
+def _ids(instances: list[Instance]) -> str:
     return ", ".join(instance.id for instance in instances) or "none"

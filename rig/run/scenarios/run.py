@@ -77,7 +77,7 @@ class _ScenarioRun:
         self._names = Names(tuple(model.model for model in workload.models), tuple(stand.inventory.nodes))
         journal, pace = parts.journal, stand.pace
         self._pace = pace
-        self._known = known = Known(self._names)
+        self._known = known = Known(self._names, stand.target.instances)
         journal.subscribe(known.apply)
         self._player = Player(
             known=known,

@@ -12,6 +12,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import aiohttp
@@ -19,10 +20,21 @@ import msgspec
 
 from rig.errors import TargetError, TargetMisread, TargetUnreachable
 from rig.journal.records import Facet
-from rig.observe.array import ArraySplitter
-from rig.observe.views import Deployments, Instances
-from rig.targets.exo import doubts, events, shapes
-from rig.targets.target import Answered, LogSign, NotUnderstood, Poll, Posted, Reported, ServedBy, TargetEvent
+from rig.nodes.node import NodeConnection
+from rig.targets.exo import doubts, event_file, events, shapes, views
+from rig.targets.exo.array import ArraySplitter
+from rig.targets.target import (
+    Answered,
+    LogSign,
+    NotUnderstood,
+    Piece,
+    Poll,
+    Posted,
+    Reported,
+    ServedBy,
+    TargetEvent,
+)
+from rig.targets.views import Deployments, Instances
 
 ANSWER_LIMIT_BYTES: Final = 8 * 1024 * 1024
 TASKS_LIMIT_BYTES: Final = 64 * 1024 * 1024  # old tasks stay listed, each with its prompt
@@ -58,10 +70,8 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Exo:
-    """Implements `rig.targets.target.Target`. One client for all nodes, a few kept connections to each."""
+    """Every ability of `rig.targets.target`. One client for all nodes, a few kept connections to each."""
 
-    name = "exo"
-    chat_path = "/v1/chat/completions"
     polls = _POLLS
     master_ere = "(promoting|maintaining|demoting) self|Node [^ ]+ elected master"
 
@@ -90,7 +100,15 @@ class Exo:
         return (await self._poll(url, "/node_id", "node_id"))["node_id"]
 
     async def instances(self, url: str) -> Instances:
-        return (await self._poll(url, "/state/instances", "instances"))["instances"]
+        """Without what its runners do, which another request would tell."""
+        found = views.listed(await self._poll(url, "/state/instances", "instances"))
+        return {name: replace(instance, ready=None) for name, instance in found.items()}
+
+    def listed(self, facets: Mapping[Facet, Any]) -> Instances:
+        return views.listed(facets)
+
+    def doing(self, facets: Mapping[Facet, Any]) -> Mapping[str, str]:
+        return views.doing(facets)
 
     async def deployments(self, url: str) -> Deployments:
         facets = await self._poll(url, "/deployments", "deployments")
@@ -124,9 +142,6 @@ class Exo:
         pairs = _parsed(url, "/state/tasks", lambda: list(shapes.tasks(tasks)))
         return {name: instance for name, instance in pairs if name in wanted}
 
-    async def serving_instance(self, url: str, response_id: str) -> str | None:
-        return (await self.served_by(url, [response_id])).get(response_id)
-
     async def events(self, url: str, *, timeout_s: float, limit_bytes: int) -> AsyncGenerator[tuple[int, bytes]]:
         """`GET /events`: one finite array from the log's beginning. TargetError when it is cut or no array."""
         splitter = ArraySplitter()
@@ -153,6 +168,21 @@ class Exo:
                 size += len(piece)
                 if size > len("["):
                     return
+
+    async def read_piece(self, conn: NodeConnection, offset: int) -> Piece | None:
+        return await event_file.read_piece(conn, offset)
+
+    def records(self) -> event_file.Records:
+        return event_file.Records()
+
+    def repeats(self, event: TargetEvent, known: dict[str, str]) -> bool:
+        """A runner's status again, or the change between ready and running that every request brings."""
+        if event.name != "RunnerStatusUpdated":
+            return False
+        runner, status = str(event.data.get("runner")), str(event.data.get("status"))
+        before = known.get(runner)
+        known[runner] = status
+        return before == status or (before in views.SERVING_STATUSES and status in views.SERVING_STATUSES)
 
     def event(self, entry: bytes) -> TargetEvent | ServedBy | Reported | NotUnderstood | None:
         return events.parse(entry)

@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
-from rig.observe.views import DeploymentView, InstanceView
 from rig.targets.exo import shapes
+from rig.targets.exo.views import InstanceView
+from rig.targets.views import DeploymentView
 
 _MOST: Final = 5  # sentences of one answer
 _SUBJECTS: Final = {

@@ -15,29 +15,18 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from rig.errors import NodeError
 from rig.nodes.node import NodeConnection
+from rig.targets.target import Piece
 
 PIECE_BYTES: Final = 1024 * 1024
 PIECE_TIMEOUT_S: Final = 15.0
 MAX_RECORD_BYTES: Final = 8 * 1024 * 1024
 HEADER_BYTES: Final = 4
-
-
-@dataclass(frozen=True)
-class Piece:
-    """`head`: the first bytes of the file, by which one that was begun anew is told. `size`: the file's, in bytes."""
-
-    path: str
-    inode: str
-    size: int
-    head: bytes
-    data: bytes
 
 
 async def read_piece(conn: NodeConnection, offset: int) -> Piece | None:

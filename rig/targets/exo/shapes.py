@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias, cast
 
-from rig.observe.views import Deployments, DeploymentView, Instances, InstanceView, rounded_memory
+from rig.targets.exo.views import InstanceView, InstanceViews
+from rig.targets.views import Deployments, DeploymentView, rounded_memory
 
 Json: TypeAlias = Mapping[str, Any]
 
@@ -80,7 +81,7 @@ def instance(raw: Any) -> tuple[str | None, InstanceView]:
     return _text(pick(fields, "instanceId")), view
 
 
-def instances(raw: Any) -> Instances:
+def instances(raw: Any) -> InstanceViews:
     return {key: instance(value)[1] for key, value in mapping(raw, "instances").items()}
 
 

@@ -154,9 +154,8 @@ def processes(
         look=look,
         fault=fault,
         main=main,
-        runners=1,
         orphans=orphans,
         cpu_s=cpu_s,
         node_t=t,
-        runner_cpu_s=used,
+        worker_cpu_s=used,
     )

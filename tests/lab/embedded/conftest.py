@@ -89,7 +89,7 @@ class Running:
         return self.layout.node_folder(node)
 
     def main_pid(self, node: str) -> int:
-        return int(Path(self.inventory.nodes[node].exo.pid_path).read_text())
+        return int(Path(self.inventory.nodes[node].process.pid_path).read_text())
 
     async def connect(self, node: str, *, key: str | None = None) -> asyncssh.SSHClientConnection:
         ssh = ssh_of(self.inventory.nodes[node])

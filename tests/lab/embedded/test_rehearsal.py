@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from rig.cli.instances import instances_now
 from rig.cli.serving import until_serving
 from rig.nodes.open import open_nodes
-from rig.targets.exo.api import Exo
+from rig.targets.now import instances_by_any
+from rig.targets.target import open_target
 
 A, B = "lab/tiny-a", "lab/tiny-b"
 PLAN = "name: two\nkinds:\n  master-crash: {hold: 2s}\n  runner-kill: {}\n"
@@ -42,13 +42,13 @@ async def test_a_runner_is_killed_before_the_deployments_go_with_the_master(star
 @pytest.mark.asyncio
 async def test_what_serves_is_waited_for_and_what_does_not_is_named(cluster: Any) -> None:
     said: list[str] = []
-    target = Exo()
+    target = open_target("exo")
     async with open_nodes(cluster.inventory) as nodes:
         entries = {name: conn.node.api for name, conn in nodes.items()}
 
         async def serve(*models: str, limit_s: float) -> list[str]:
             stop = asyncio.Event()
-            now = lambda: instances_now(target, nodes)  # noqa: E731 (as the rehearsal hands it over)
+            now = lambda: instances_by_any(target, nodes)  # noqa: E731 (as the rehearsal hands it over)
             return await until_serving(models, entries, now, stop, said.append, limit_s=limit_s)
 
         try:

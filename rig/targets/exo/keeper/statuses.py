@@ -11,8 +11,8 @@ from typing import Any, Final, cast
 
 from rig.analysis.firsts import Firsts
 from rig.journal.records import AnyRecord, ViewChanged
-from rig.observe.views import SERVING_STATUSES
 from rig.targets.exo.keeper.rules import BUSY_S, PROMPT_S, Rules
+from rig.targets.exo.views import SERVING_STATUSES
 
 MAX_KEPT: Final = 50
 _FACETS: Final = ("deployments", "instances", "runners")

@@ -11,11 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rig.config.inventory import ExoProcess
 from rig.nodes.operations import ShellNode
 from rig.nodes.scripts import q
+from rig.targets.exo.fields import API_PORT, ExoProcess
 
-API_PORT = 52415
 NOT_BETWEEN_NODES = re.compile(r"^(lo\d*|awdl\d+|llw\d+|gif\d+|stf\d+|docker\d+|veth.*|br-.*|virbr\d+)$")
 
 _FACTS = 'uname -s; hostname; id -un; printf \'%s\\n%s\\n\' "$HOME" "$EXO_HOME"'
