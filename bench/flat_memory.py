@@ -27,7 +27,7 @@ import uvloop
 from bench.load_engine import Mock, mock_server
 from bench.table import print_rows
 from rig.analysis.analyse import analyse
-from rig.analysis.recovery import RecoveryTracker
+from rig.analysis.recovery.tracker import RecoveryTracker
 from rig.analysis.settings import settings_of
 from rig.clock import RunClock
 from rig.config.workload import Workload

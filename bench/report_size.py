@@ -28,7 +28,7 @@ import psutil
 
 from bench.table import conclude
 from rig.analysis.analyse import analyse
-from rig.analysis.reading import PROCESSES
+from rig.analysis.intake.reading import PROCESSES
 from rig.journal.records import AnyRecord, RequestEnded, RequestStarted
 from rig.load.collector import settle_collector
 from rig.report.json import report_bytes

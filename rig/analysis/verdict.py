@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from rig.analysis.analyse import Analysis
-from rig.analysis.checks import calls, faults, recoveries, requests, rig, symptoms, timing
+from rig.analysis.checks import answers, calls, faults, recoveries, requests, rig, symptoms, timing
 from rig.analysis.checks.check import Check, CheckResult, evidence
 from rig.analysis.checks.needs import EVERYTHING, NEEDS
 from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
@@ -14,6 +14,7 @@ from rig.targets.exo.checks import keeper, promises
 
 CHECKS: Final[tuple[Check, ...]] = (
     *requests.CHECKS,
+    *answers.CHECKS,
     *faults.CHECKS,
     *recoveries.CHECKS,
     *keeper.CHECKS,

@@ -357,6 +357,19 @@ def show(
 
 
 @app.command()
+def explain(
+    *,
+    word: Annotated[
+        str | None, typer.Argument(metavar="WORD", help="A check, a figure, a kind of fault. [all]", show_default=False)
+    ] = None,
+) -> None:
+    """What a word of the reports means."""
+    from rig.cli.explain import explain_word as command
+
+    _exit(command(word=word))
+
+
+@app.command()
 def load(
     *,
     url: Annotated[str, typer.Option("--url", help="Base URL of an OpenAI-compatible server.")],
@@ -371,6 +384,17 @@ def load(
         float | None, typer.Option("--rate", help="Open loop: requests a second.", show_default=False)
     ] = None,
     seed: Seed = None,
+    canaries: Annotated[
+        float,
+        typer.Option(
+            "--canaries",
+            min=0.0,
+            max=1.0,
+            metavar="SHARE",
+            help="Share of the requests whose answers are compared, alone and among others.",
+            show_default=False,
+        ),
+    ] = 0.0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Keep the journal in this folder.", show_default=False)
     ] = None,
@@ -391,6 +415,7 @@ def load(
             max_tokens=max_tokens,
             rate=rate,
             seed=seed,
+            canaries=canaries,
             out=out,
             as_json=as_json,
         )

@@ -11,7 +11,7 @@ from rig.config.inventory import Inventory
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, NodeError, UsageError
 from rig.faults.plan.read import load_plan
 from rig.nodes.bootstrap import Bootstrapped, Step, allowed_for, bootstrap
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
 
 
 def bootstrap_nodes(

@@ -14,7 +14,7 @@ from rig.cli.reach import Reach, running_nodes
 from rig.cli.rehearse import print_rehearsed, rehearse_plan
 from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
-from rig.errors import EXIT_PASS, EXIT_UNKNOWN, SshError
+from rig.errors import EXIT_PASS, EXIT_UNKNOWN, TransportError
 from rig.faults.plan.plan import Plan
 from rig.faults.plan.read import load_plan
 from rig.injection.lease import refuse_live
@@ -23,9 +23,10 @@ from rig.nodes.consent import first_contact
 from rig.nodes.doctor import Finding, worst
 from rig.nodes.doctor_full import examine_fully
 from rig.nodes.lock import hold_locks
+from rig.nodes.node import Nodes
+from rig.nodes.open import open_nodes
 from rig.nodes.rehearse import rehearse
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import Nodes, open_nodes
+from rig.nodes.upload import upload
 from rig.soak.halting import unless
 from rig.soak.interrupt import Interrupt
 
@@ -69,7 +70,7 @@ def doctor(
 
 
 async def _examine(inventory: Inventory, plan: Plan, *, evaluate: bool) -> list[Finding]:
-    lost: dict[str, SshError] = {}
+    lost: dict[str, TransportError] = {}
     async with open_nodes(inventory, on_unreachable=lambda error: lost.setdefault(error.node, error)) as nodes:
         found = await examine_fully(inventory, nodes, lost, kinds=plan.struck, evaluate=evaluate)
         return [*found, *await examine_instances(nodes)]

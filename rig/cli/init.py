@@ -18,7 +18,7 @@ from rig.config.read import load_inventory
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, HostKeyError, SshError, UsageError
 from rig.nodes.dial import CONNECT_TIMEOUT_S, Refused, trusted_keys
 from rig.nodes.discover import API_PORT, Discovered, FoundAddress, discover
-from rig.nodes.ssh import NodeConnection
+from rig.nodes.open import connection_to
 
 _HOST = re.compile(r"(?:(?P<user>[^@:\s]+)@)?(?P<host>\[[0-9a-fA-F:.%]+\]|[^@:\s\[\]]+)(?::(?P<port>\d{1,5}))?")
 
@@ -82,7 +82,7 @@ async def _survey(ssh: Ssh) -> Surveyed | SshError:
     try:
         known, pinned = await _with_host_key(ssh)
         node = Node(ssh=known, api=f"http://127.0.0.1:{API_PORT}", exo=ExoProcess(home="/unknown"))
-        conn = NodeConnection(ssh.host, node)
+        conn = connection_to(ssh.host, node)
         try:
             return Surveyed(known, pinned, await discover(conn))
         finally:

@@ -9,7 +9,7 @@ from rig.errors import TargetError
 from rig.injection.aim import InstanceView
 from rig.nodes.doctor import Finding
 from rig.nodes.judging import judge_instances
-from rig.nodes.ssh import Nodes
+from rig.nodes.node import Nodes
 from rig.targets.exo.api import Exo
 
 ALL = "all"  # in place of a node's name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine
@@ -15,7 +16,9 @@ import uvloop
 from pydantic import ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from rig.analysis.stalls import Stalls
+from rig.analysis.answers.watch import AnswerWatch
+from rig.analysis.recovery.stalls import Stalls
+from rig.cli.answers import answers_flags, answers_json, answers_table
 from rig.cli.streams import console_on
 from rig.clock import RunClock
 from rig.config.fields import parse_duration
@@ -50,13 +53,15 @@ def load(
     max_tokens: int = 64,
     rate: float | None = None,
     seed: int | None = None,
+    canaries: float = 0.0,
     out: Path | None = None,
     as_json: bool = False,
 ) -> int:
-    """0 when every request completed, 1 when one did not, 3 when the rest is void, 130 or 143 when interrupted. Raises
-    UsageError, JournalError.
+    """0 when every request completed, 1 when one did not or its answer was malformed or another's, 3 when the rest is
+    void, 130 or 143 when interrupted. Raises UsageError, JournalError.
 
-    The result goes to stdout, progress to stderr. `out` keeps the journal.
+    The result goes to stdout, progress to stderr. `out` keeps the journal. `canaries` is the share of requests whose
+    answers are compared; each is asked alone first.
     """
     if requests < 1:
         raise UsageError(f"--requests must be at least 1, not {requests}")
@@ -72,6 +77,7 @@ def load(
         arrivals=("closed", None) if rate is None else ("poisson", rate),
         streamed_share=1.0 if stream else 0.0,
         max_tokens=max_tokens,
+        canaries=canaries,
         deadlines={
             "progress": _seconds("--progress-deadline", progress_deadline),
             "total": _seconds("--total-deadline", total_deadline),
@@ -85,8 +91,10 @@ def load(
         journal = Journal(Path(folder), RunClock())
         journal.subscribe(stalls.feed)
         journal.subscribe(tally.feed)
+        watch = AnswerWatch()
+        journal.subscribe(watch.feed)
         try:
-            driver = LoadDriver(workload, {ENTRY: url}, journal, seed=seed or 0, requests=requests)
+            driver = LoadDriver(workload, {ENTRY: url}, journal, seed=seed or 0, requests=requests, alone_s=math.inf)
             settle_collector()
             signal_exit = uvloop.run(_run(driver, tally, requests, own_health(journal)))
         finally:
@@ -95,18 +103,21 @@ def load(
         found = summary(
             tally, url=url, model=model, journal=None if out is None else str(out), stood_still_s=stalls.total_s
         )
-        print(msgspec.json.format(msgspec.json.encode(found)).decode())
+        print(msgspec.json.format(msgspec.json.encode(found | {"answers": answers_json(watch)})).decode())
     else:
         console = console_on()
         for table in summary_tables(tally, url=url, model=model):
             console.print(table)
-    for flag in flags(tally, stalls.total_s):
+        if watch.asked:
+            console.print(answers_table(watch))
+    wrong = answers_flags(watch)
+    for flag in [*flags(tally, stalls.total_s), *wrong]:
         print(f"rig: {flag}", file=sys.stderr)
     if signal_exit is not None:
         return signal_exit
     if tally.void and tally.completed + tally.void == tally.started:
         return EXIT_UNKNOWN
-    return EXIT_PASS if tally.completed == tally.started > 0 else EXIT_FAIL
+    return EXIT_PASS if tally.completed == tally.started > 0 and not wrong else EXIT_FAIL
 
 
 async def _run(driver: LoadDriver, tally: Tally, requests: int, watching: Coroutine[Any, Any, None]) -> int | None:
@@ -165,6 +176,7 @@ def _workload(
     arrivals: tuple[str, float | None],
     streamed_share: float,
     max_tokens: int,
+    canaries: float,
     deadlines: dict[str, float],
 ) -> Workload:
     """Raises UsageError naming the first value that is out of range."""
@@ -180,6 +192,7 @@ def _workload(
                 "output_tokens": Lengths(low=max_tokens, high=max_tokens),
                 "deadlines": Deadlines.model_validate(deadlines),
                 "streamed_share": streamed_share,
+                "canaries": canaries,
             }
         )
     except ValidationError as error:

@@ -22,9 +22,9 @@ from rig.injection.rehearsal import Rehearsed, one_of_each, rehearse_control, re
 from rig.journal.records import AnyRecord
 from rig.nodes.consent import first_contact
 from rig.nodes.lock import default_owner, hold_locks
+from rig.nodes.open import open_nodes
 from rig.nodes.rehearse import rehearsed
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import open_nodes
+from rig.nodes.upload import upload
 from rig.soak.interrupt import Interrupt
 from rig.targets.exo.api import Exo
 

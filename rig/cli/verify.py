@@ -33,6 +33,7 @@ from rig.verify.read import load_scenario, stock_scenarios
 from rig.verify.run import Result, Stand, run_scenario
 from rig.verify.scenario import Scenario
 from rig.verify.scenario import Step as ScenarioStep
+from rig.written import duration
 
 EMBEDDED: Final = "embedded"
 _HARMING: Final = Plan(name="verify", kinds={"node-crash": KindPlan(), "runner-kill": KindPlan()})
@@ -275,7 +276,7 @@ def _told(played: Played) -> dict[str, Any]:
 def _print(played: list[Played], inventory: Inventory) -> None:
     console = console_on()
     if inventory.embedded is not None or inventory.emulated is not None:
-        console.print("EMBEDDED CLUSTER: not a measurement of exo", style="bold", markup=False)
+        console.print("EMBEDDED CLUSTER: not a measurement of a real cluster", style="bold", markup=False)
     table = Table(title="Scenarios")
     for title in ("verdict", "scenario", "proves", "took", "what is not as it should be"):
         table.add_column(title)
@@ -285,7 +286,7 @@ def _print(played: list[Played], inventory: Inventory) -> None:
             continue
         wanted = set(one.scenario.proves)
         proves = ", ".join(f"{c.name}" for c in one.verdict.checks if c.name in wanted and c.status == "pass")
-        table.add_row(one.verdict.word, one.scenario.name, proves, f"{one.took_s:.0f} s", "\n".join(_wrong(one)))
+        table.add_row(one.verdict.word, one.scenario.name, proves, duration(one.took_s), "\n".join(_wrong(one)))
     console.print(table)
 
 

@@ -49,8 +49,11 @@ class ExoProcess(Strict):
 
 
 class Node(Strict):
-    ssh: Ssh = Field(description="how the node is reached, at least `host:`")
+    """Reached over `ssh`, or `local`: this machine itself. One of them must be given."""
+
+    ssh: Ssh | None = Field(default=None, description="how the node is reached, at least `host:`")
     api: ApiUrl = Field(description="http://HOST:PORT of exo's API, as the controller reaches it")
+    local: bool = False  # instead of `ssh`: commands are run on the controller itself
     addresses: list[Address] = Field(
         default_factory=list
     )  # every address peers may use, IPv4 and IPv6 (fe80::…%en5 for link-local)
@@ -60,6 +63,13 @@ class Node(Strict):
     sudo: bool = True  # packet-filter commands go through `sudo -n`
     faults: bool = True  # whether faults may be injected here
     restart_rehearsed: bool = False  # set by hand, or by `rig doctor --rehearse-restart`, after one restart has worked
+
+    @property
+    def reached_as(self) -> str:
+        """Where its commands run, for people."""
+        if self.ssh is None:
+            return "this machine"
+        return f"{self.ssh.user}@{self.ssh.host}" if self.ssh.user else self.ssh.host
 
 
 class Embedded(Strict):

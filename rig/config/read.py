@@ -108,10 +108,16 @@ def _with_defaults(tree: Tree) -> Tree:
         written = {path[1:]: place for path, place in places.items() if path[:1] == ("defaults",)}
         merge = _Merge(written, places)
         value["nodes"] = {
-            name: merge.under(("nodes", name), (), cast("dict[str, Any]", defaults), {} if node is None else node)
+            name: merge.under(("nodes", name), (), _usable(cast("dict[str, Any]", defaults), node), node or {})
             for name, node in cast("dict[str, Any]", nodes).items()
         }
     return Tree(value, Source(tree.source.file, places))
+
+
+def _usable(defaults: dict[str, Any], node: Any) -> dict[str, Any]:
+    """What a node takes of them: how the others are reached says nothing of one that is local."""
+    local = isinstance(node, dict) and cast("dict[str, Any]", node).get("local") is True
+    return {key: value for key, value in defaults.items() if not (local and key == "ssh")}
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from rig.faults.plan.cutting import CutPlan
 from rig.faults.plan.kind import AnyKind, CannotAim, EveryNode, Pair, RoleNode, RoleProcess, SingleNode, Split
 from rig.injection.acts import Act, act_on_node
 from rig.injection.schedule import Planned
-from rig.nodes.inspect import Inspection, inspect
+from rig.nodes.inspect import Inspection
 from rig.nodes.master import Ruling, Word, rule
+from rig.nodes.node import Nodes
 from rig.nodes.scripts import process_values
-from rig.nodes.ssh import Nodes
 
 __all__ = ["Act", "Aim", "AimContext", "CannotAim", "InstanceView", "find_master", "resolve"]
 
@@ -110,7 +110,7 @@ async def find_master(nodes: Nodes, stop: asyncio.Event) -> tuple[str, tuple[str
 
 async def _masters_seen(nodes: Nodes) -> tuple[list[Inspection], dict[str, str]]:
     """What the nodes say of it, and for those that could not be asked why."""
-    answers = await asyncio.gather(*(inspect(conn, "master") for conn in nodes.values()), return_exceptions=True)
+    answers = await asyncio.gather(*(conn.inspect("master") for conn in nodes.values()), return_exceptions=True)
     seen: list[Inspection] = []
     silent: dict[str, str] = {}
     for name, answer in zip(nodes, answers, strict=True):
@@ -256,10 +256,10 @@ async def _over_rdma(left: Sequence[str], right: Sequence[str], context: AimCont
 
 
 async def _controller_addresses(context: AimContext, name: str) -> list[str]:
-    """This machine's addresses as the node sees them: of the SSH connection, and of the path to its API."""
+    """This machine's addresses as the node sees them: of the rig's connection, and of the path to its API."""
     conn = context.nodes[name]
-    said = (await conn.run('printf %s "${SSH_CONNECTION%% *}"')).stdout.strip()
-    found = [address for address in (said, await _source_address(conn.node)) if _is_remote(address)]
+    told = (await conn.controller_address(), await _source_address(conn.node))
+    found = [address for address in told if _is_remote(address)]
     if not found:
         raise CannotAim(f"{name} does not say from which address the clients come")
     return list(dict.fromkeys(found))

@@ -19,7 +19,7 @@ from rig.injection.aim import AimContext
 from rig.injection.fault import Fault, Identity, Recorder, write_inventory
 from rig.injection.schedule import Planned
 from rig.journal.records import FaultChanged, FaultState
-from rig.nodes.inspect import Inspection, inspect
+from rig.nodes.inspect import Inspection
 
 Recovered = Callable[[int], Awaitable[bool]]
 
@@ -89,7 +89,7 @@ class Injector:
         except NodeError as exc:
             return f"not every node could be looked at before the strike: {exc.message}"
         for one in seen:
-            write_inventory(self.journal, one, f"before fault {planned.index}")
+            write_inventory(self.journal, one, "before", planned.index)
         in_force = {one.node: lease for one in seen for lease in one.leases}
         groups = max(1, len(planned.halves))
         down = [one.node for one in seen if one.main is None]
@@ -112,7 +112,7 @@ class Injector:
             if attempt:
                 await asyncio.sleep(LOOK_PAUSE_S)
             try:
-                return list(await asyncio.gather(*(inspect(conn, "all") for conn in self.context.nodes.values())))
+                return list(await asyncio.gather(*(conn.inspect("all") for conn in self.context.nodes.values())))
             except NodeError as exc:
                 last = exc
         assert last is not None

@@ -14,9 +14,8 @@ from rig.errors import NodeError
 from rig.faults.plan.witness import Hit, Says
 from rig.injection.act import Progress
 from rig.injection.aim import Aim
-from rig.nodes.inspect import Inspection, inspect
-from rig.nodes.scripts import q
-from rig.nodes.ssh import NodeConnection, Nodes
+from rig.nodes.inspect import Inspection
+from rig.nodes.node import NodeConnection, Nodes
 
 PEER_PORT = 52415  # exo's API, which every node offers to its peers
 PROBE_LIMIT = 24  # addresses a peer tries at once
@@ -59,7 +58,7 @@ async def look_at_processes(conn: NodeConnection, progress: Progress, hold_s: fl
     words = [*struck.fields.get("pids", "").split(), struck.fields.get("main", "")]
     pids = sorted({int(pid) for pid in (word.partition(":")[0] for word in words) if pid.isdigit()})
     try:
-        seen = await inspect(conn, "procs", pids=pids, timeout_s=5.0)
+        seen = await conn.inspect("procs", pids=pids, timeout_s=5.0)
     except NodeError as exc:
         return Account(conn.name, "silent", exc.message)
     return judge_processes(progress, seen, hold_s)
@@ -106,14 +105,7 @@ class Outside:
 
 async def _probe(conn: NodeConnection, addresses: Sequence[str]) -> set[str] | None:
     """The addresses whose API port a node can connect to, all tried at once (about 1 s when some cannot)."""
-    tries = [
-        f"{{ nc {'-6 ' if ':' in address else ''}-z -w 1 {q(address)} {PEER_PORT} >/dev/null 2>&1"
-        f" && echo {q(address)}; }} &"
-        for address in addresses
-    ]
-    prefix = f"PATH={q(conn.node.path)}; export PATH; " if conn.node.path is not None else ""
     try:
-        result = await conn.run(f"{prefix}{' '.join(tries)} wait", timeout_s=5.0, check=False)
+        return await conn.answering(addresses, PEER_PORT, timeout_s=5.0)
     except NodeError:
         return None
-    return set(result.stdout.split())

@@ -9,8 +9,6 @@ from datetime import datetime
 from typing import Final, Literal
 
 from rig.errors import NodeError
-from rig.nodes.scripts import process_values, script_command
-from rig.nodes.ssh import NodeConnection
 
 What = Literal["all", "clock", "tree", "master", "leases", "procs"]
 _STAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
@@ -91,17 +89,6 @@ def is_runner(command: str) -> bool:
     return "--multiprocessing-fork" in command and "resource_tracker" not in command
 
 
-async def inspect(
-    conn: NodeConnection, what: What = "all", *, pids: list[int] | None = None, timeout_s: float = 10.0
-) -> Inspection:
-    """Runs `inspect.sh` (read-only). The scripts must have been uploaded. Raises NodeError and its kinds."""
-    values = {**process_values(conn.node), "log": conn.node.exo.log_path, "what": what}
-    if pids is not None:
-        values["pids"] = " ".join(str(pid) for pid in pids)
-    result = await conn.run(script_command(conn, "inspect.sh", values), timeout_s=timeout_s)
-    return parse_inspection(conn.name, result.stdout)
-
-
 def parse_inspection(node: str, text: str) -> Inspection:
     """`key=value` lines → Inspection. Raises NodeError when even the clock is missing."""
     pairs = [(key, value) for key, equals, value in (line.partition("=") for line in text.splitlines()) if equals]
@@ -127,7 +114,7 @@ def parse_inspection(node: str, text: str) -> Inspection:
         master_claim={"1": True, "0": False}.get(single.get("master_claim", "")),
         master_files=single.get("master_files") == "1",
         master_claimed_s=_claimed_s(single.get("master_since", ""), single.get("log_now", "")),
-        elected_id=found[1] if (found := _ELECTED.search(single.get("master_log", ""))) else "",
+        elected_id=elected_in(single.get("master_log", "")),
         node_id=single.get("node_id", ""),
         mem_available_bytes=_integer(single.get("mem_available")),
         mem_wired_bytes=_integer(single.get("mem_wired")),
@@ -139,6 +126,11 @@ def parse_inspection(node: str, text: str) -> Inspection:
         tools={key.removeprefix("have_"): value for key, value in pairs if key.startswith("have_") and value},
         unreadable=unreadable,
     )
+
+
+def elected_in(line: str) -> str:
+    """The id of the node that a line of exo's log says was elected; empty when it names none."""
+    return found[1] if (found := _ELECTED.search(line)) else ""
 
 
 def _claimed_s(since: str, now: str) -> float | None:

@@ -18,7 +18,7 @@ from typing import Final, Literal
 from rig.errors import CommandTimeout, NodeError, SshError, TargetError
 from rig.journal.records import EVENT_LOG_UNREAD, EventLogRead, EventSeen, Finding, InstanceServed
 from rig.journal.write import Journal
-from rig.nodes.ssh import NodeConnection, Nodes
+from rig.nodes.node import NodeConnection, Nodes
 from rig.observe.log_reading import KnownLog, LogReading, Numbered
 from rig.observe.views import SERVING_STATUSES
 from rig.targets.exo.event_file import Piece, Records, read_piece
@@ -35,7 +35,7 @@ MAX_SERVED_KNOWN: Final = 10_000  # logs are read around each fault: no more tha
 class EventLogs:
     """The event logs of all nodes, each read up to some place.
 
-    Out of exo's own file where the node can be reached over SSH: from where it was read to, which costs exo nothing.
+    Out of exo's own file where the node can be asked: from where it was read to, which costs exo nothing.
     Else over its API, from the beginning.
     """
 

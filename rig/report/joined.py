@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from rig.analysis.settled import Judged, Settled
+from rig.analysis.requests.settled import Judged, Settled
 from rig.journal.records import RequestEnded, RequestStarted
 
 Fate: TypeAlias = Literal["completed", "error", "lost", "void", "unfinished"]
@@ -23,7 +23,7 @@ def fate_of(judged: Judged) -> Fate:
 @dataclass(frozen=True, slots=True)
 class Joined:
     """`end` and `judged` are None where the journal has no end of it. `windows` are the faults in whose window it was
-    (see `rig.analysis.during`)."""
+    (see `rig.analysis.requests.during`)."""
 
     start: RequestStarted
     end: RequestEnded | None = None

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.analysis.attempts import HOWS, NOBODY, OUTCOMES, Attempts, Floats, Places, blamed
-from rig.analysis.settled import OWNS, Settled
+from rig.analysis.intake.attempts import HOWS, NOBODY, OUTCOMES, Attempts, Floats, Places, blamed
+from rig.analysis.requests.settled import OWNS, Settled
 from rig.journal.records import RequestStarted
 from rig.report.joined import Fate
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rig.analysis.analyse import Analysis, analyse_batches
-from rig.analysis.batches import Batch, batches
-from rig.analysis.reading import reading
-from rig.analysis.settled import Settled
+from rig.analysis.intake.batches import Batch, batches
+from rig.analysis.intake.reading import reading
+from rig.analysis.requests.settled import Settled
 from rig.journal.read import Run
 from rig.journal.records import AnyRecord, RequestStarted
 from rig.journal.run import RunInfo

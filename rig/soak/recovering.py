@@ -1,7 +1,7 @@
 """After a fault: wait until the target serves again, and unwedge it when it does not.
 
-The decision is `rig.analysis.recovery`'s, fed with the journal as it grows: what the live run believes and what the
-report says afterwards come from the same code.
+The decision is `rig.analysis.recovery.tracker`'s, fed with the journal as it grows: what the live run believes and what
+the report says afterwards come from the same code.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final, cast
 
-from rig.analysis.faults import HEAL_IS_STRIKE
-from rig.analysis.recovery import RecoveryTracker
+from rig.analysis.recovery.faults import HEAL_IS_STRIKE
+from rig.analysis.recovery.tracker import RecoveryTracker
 from rig.journal.records import AnyRecord, FaultChanged, ViewChanged
 from rig.journal.write import Journal
 from rig.load.prober import Prober

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Final, Literal
 
-from rig.analysis.recovery import RecoveryTracker
+from rig.analysis.recovery.tracker import RecoveryTracker
 from rig.analysis.settings import settings_of
 from rig.errors import FaultError, RigError, TargetError
 from rig.injection.aim import AimContext, InstanceView
@@ -21,7 +21,7 @@ from rig.load.backoff import Backoff
 from rig.load.client import LoadDriver
 from rig.load.deadlines import paced_grace_s
 from rig.load.prober import Prober
-from rig.nodes.ssh import Nodes
+from rig.nodes.node import Nodes
 from rig.observe.observer import Observer
 from rig.soak.awaited import awaited
 from rig.soak.deployments import DeploymentsPosted
@@ -37,6 +37,8 @@ from rig.targets.target import Target
 Activity = Literal["load", "injection", "observe", "prober"]
 
 HURRY_S: Final = 2.0  # how long requests in flight are awaited when the run is interrupted
+ALONE_SHARE: Final = 0.2
+"""Of the baseline, at most, to ask canaries one by one."""
 _DRAIN_GRACE_S: Final = 15.0  # beyond the requests' own total deadline
 _LOOK_S: Final = 0.05
 _HEAL_LIMIT_S: Final = 60.0
@@ -76,6 +78,7 @@ class SoakRun:
             seed=settings.seed,
             backoff=Backoff().paced(settings.pace),
             grace_s=paced_grace_s(settings.pace),
+            alone_s=settings.plan.baseline * ALONE_SHARE,
         )
         self.prober = Prober(
             settings.models,

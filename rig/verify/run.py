@@ -18,7 +18,7 @@ from rig.injection.fault import Identity
 from rig.journal.records import ActivityDied, AnyRecord, LockLost, PhaseStarted, RunEnded
 from rig.journal.run import RunInfo, write_run
 from rig.journal.write import Journal
-from rig.nodes.ssh import Nodes
+from rig.nodes.node import Nodes
 from rig.observe.observer import Observer
 from rig.report.write import read_report, write_report
 from rig.soak.describe import own_revision, software
@@ -144,7 +144,7 @@ class _Run:
         try:
             self._enter("setup")
             await self._seen()
-            await self._player.harming.look("before the scenario")
+            await self._player.harming.look("start")
             self._enter("faults")
             played = await self._player.play(self._scenario, stop)
             if not played and not stop.is_set():
@@ -152,7 +152,7 @@ class _Run:
             await asyncio.sleep(self._pace.scale(TAIL_S))
             self._enter("drain")
             await self._observer.read_events()
-            await self._player.harming.look("after the scenario")
+            await self._player.harming.look("end")
         except Exception as error:
             ended, detail = "failed", f"{type(error).__name__}: {error}"
             raise

@@ -6,14 +6,14 @@ import itertools
 from typing import Any, Literal
 
 from rig.analysis.analyse import Analysis, analyse
-from rig.analysis.attempts import Attempts
-from rig.analysis.batches import Batcher
-from rig.analysis.decision import Recovery
-from rig.analysis.pairing import Pairing
-from rig.analysis.recovery import RecoveryTracker
+from rig.analysis.intake.attempts import Attempts
+from rig.analysis.intake.batches import Batcher
+from rig.analysis.intake.pairing import Pairing
+from rig.analysis.recovery.decision import Recovery
+from rig.analysis.recovery.tracker import RecoveryTracker
+from rig.analysis.requests.settled import Settled
 from rig.analysis.settings import settings_of
-from rig.analysis.settled import Settled
-from rig.analysis.watch import Watch
+from rig.analysis.symptoms.watch import Watch
 from rig.journal.records import (
     AnyRecord,
     FaultChanged,
@@ -144,6 +144,7 @@ class Tape:
         late_s: float = 0.0,
         reason: str = "",
         hold_s: float = 0.0,
+        stopped: bool = False,
     ) -> FaultChanged:
         return FaultChanged(
             t=at_t + late_s,
@@ -157,6 +158,7 @@ class Tape:
             at_t=at_t,
             at_error_s=error_s,
             reason=reason,
+            stopped=stopped,
             hold_s=hold_s,
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from rig.analysis.analyse import AT_ONCE, analyse
-from rig.analysis.figures import Figure
+from rig.analysis.recovery.figures import Figure
 from rig.analysis.settings import settings_of
 from rig.journal.records import ActivityDied, AnyRecord, Finding, PhaseStarted
 from tests.analysis.checks.sessions import Session

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rig.analysis.blind import EVENTS
 from rig.analysis.checks.check import Status
 from rig.analysis.checks.needs import NEEDS
+from rig.analysis.symptoms.blind import EVENTS
 from rig.analysis.verdict import CHECKS, verdict_of
 from rig.journal.records import Facet, Finding, Looked
 from tests.analysis.checks.sessions import calm

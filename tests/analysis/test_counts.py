@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rig.analysis.attempts import ROW, Rows, Ways, row_of
-from rig.analysis.counts import Counts, Latencies, Objectives, Timed
+from rig.analysis.intake.attempts import ROW, Rows, Ways, row_of
+from rig.analysis.requests.counts import Counts, Latencies, Objectives, Timed
 from rig.journal.records import Gaps, RequestEnded
 from rig.load.sketch import GapSketch, LogSketch
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rig.analysis.analyse import Analysis, analyse
-from rig.analysis.settled import Settled
+from rig.analysis.requests.settled import Settled
 from rig.analysis.verdict import verdict_of
 from rig.journal.records import RequestStarted
 from rig.report.json import report_json
@@ -101,8 +101,10 @@ def test_failures_are_infinite_and_what_is_void_is_no_failure() -> None:
     assert (reported["windows"], reported["failed"]) == (1, 1)
     table = during(analysis)
     assert table is not None
-    assert table.columns[:7] == ("fault", "windows", "together", "completed", "failed", "met", "TTFT p50")
-    assert table.rows[0][:6] == ("partition", "1", "11 s", "3", "1", "50.0 %")
+    assert [column.heading for column in table.columns[:7]] == [
+        "fault", "windows", "total length", "completed", "failed", "met", "TTFT p50",
+    ]  # fmt: skip
+    assert table.rows[0][:6] == ("partition", "1", "11.2 s", "3", "1", "50.0 %")
     assert "(∞)" in table.rows[0][-1]
 
 
@@ -146,7 +148,7 @@ def test_in_many_batches_it_is_what_comparing_every_request_with_every_recovery_
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rig.analysis.analyse.AT_ONCE", 97)
-    monkeypatch.setattr("rig.analysis.batches.RECORDS", 173)
+    monkeypatch.setattr("rig.analysis.intake.batches.RECORDS", 173)
     shape = Shape(seed=seed, faults=9, requests=2500, duration_s=900.0, lost_share=0.2)
     windows = Windows()
     analysis = analyse(info_of(shape), records_of(shape), listener=windows)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rig.analysis.faults import FaultLog, in_force, strike_of
+from rig.analysis.recovery.faults import FaultLog, in_force, strike_of
 from rig.journal.records import FaultChanged, FaultState
 from tests.analysis.tape import Tape
 

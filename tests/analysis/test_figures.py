@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from rig.analysis.figures import Figure, distribution
+from rig.analysis.recovery.figures import Figure, distribution
 from rig.load.sketch import LogSketch
 
 

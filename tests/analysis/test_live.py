@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rig.analysis.recovery import RecoveryTracker
+from rig.analysis.recovery.tracker import RecoveryTracker
 from rig.analysis.settings import settings_of
 from rig.journal.records import FaultChanged
 from tests.analysis.generate import Shape, info_of, records_of

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from rig.analysis.analyse import Analysis, analyse, analyse_batches
-from rig.analysis.batches import Batch, Batcher
-from rig.analysis.reading import beside, here
+from rig.analysis.intake.batches import Batch, Batcher
+from rig.analysis.intake.reading import beside, here
 from rig.analysis.verdict import verdict_of
 from rig.errors import JournalError
 from rig.journal.read import read_run
@@ -21,6 +21,8 @@ from rig.journal.run import write_run
 from rig.journal.write import journal_name
 from rig.report.json import report_json
 from tests.analysis.generate import Shape, info_of, records_of
+
+pytestmark = pytest.mark.processes
 
 LOSSY = Shape(lost_share=0.5, served=True, faults=8, requests=2000, seed=3)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rig.analysis.analyse import analyse
-from rig.analysis.decision import Recovery
-from rig.analysis.recovery import RecoveryTracker
+from rig.analysis.recovery.decision import Recovery
+from rig.analysis.recovery.tracker import RecoveryTracker
 from rig.analysis.settings import settings_of
 from rig.journal.records import FaultKind
 from tests.analysis.generate import Shape, info_of, records_of

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rig.analysis.serving import Continuity, compare
+from rig.analysis.recovery.serving import Continuity, compare
 
 
 def names(*items: str) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rig.analysis.sightings import MAX_SERVED, Sightings, hosts
+from rig.analysis.recovery.sightings import MAX_SERVED, Sightings, hosts
 from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
 
 

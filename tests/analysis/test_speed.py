@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rig.analysis.faults import Window
+from rig.analysis.recovery.faults import Window
 from rig.analysis.symptoms.speed import MAX_BUCKETS, SpeedWatch, calm_windows, slower
 from rig.journal.records import Gaps
 from tests.analysis.tape import A, B, Tape

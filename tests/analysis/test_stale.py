@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rig.analysis.faults import Window
+from rig.analysis.recovery.faults import Window
 from rig.analysis.symptoms.stale import growing, too_long
 
 

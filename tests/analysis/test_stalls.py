@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rig.analysis.attempts import Attempts
-from rig.analysis.stalls import MAX_KEPT, Stalls
-from rig.analysis.ticks import health_row, healths
+from rig.analysis.intake.attempts import Attempts
+from rig.analysis.intake.ticks import health_row, healths
+from rig.analysis.recovery.stalls import MAX_KEPT, Stalls
 from rig.journal.records import How, Own
 from tests.analysis.tape import Tape
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rig.analysis.trials import stalled_long
+from rig.analysis.recovery.trials import stalled_long
 from tests.analysis.tape import Tape
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from rig.errors import NodeError
-from rig.nodes.inspect import inspect, parse_inspection
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import open_nodes
+from rig.nodes.inspect import parse_inspection
+from rig.nodes.open import open_nodes
+from rig.nodes.upload import upload
 from tests.nodes.fakeexo import FakeExo
 from tests.nodes.servers import SshServer, boot_id
 
@@ -76,10 +76,10 @@ async def test_against_processes(server: SshServer, tmp_path: Path) -> None:
     inventory = server.inventory(n1=server.node(exo=exo.process()))
     async with open_nodes(inventory) as nodes:
         await upload(nodes["n1"])
-        assert (await inspect(nodes["n1"])).main is None
+        assert (await nodes["n1"].inspect()).main is None
         main = exo.start()
         try:
-            seen = await inspect(nodes["n1"])
+            seen = await nodes["n1"].inspect()
             assert seen.main is not None
             assert seen.main.pid == main.pid
             assert {one.pid for one in seen.tree} == {one.pid for one in exo.tree()}
@@ -92,7 +92,7 @@ async def test_against_processes(server: SshServer, tmp_path: Path) -> None:
             assert (seen.disk_free_bytes or 0) > 1_000_000
             assert "nc" in seen.tools
             assert seen.leases == []
-            only = await inspect(nodes["n1"], "procs", pids=[main.pid])
+            only = await nodes["n1"].inspect("procs", pids=[main.pid])
             assert [one.identity for one in only.tree] == [seen.main.identity]
         finally:
             exo.kill()

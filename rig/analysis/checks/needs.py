@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rig.analysis.blind import EVENTS
+from rig.analysis.symptoms.blind import EVENTS
 from rig.targets.exo.checks.promises import PROMISES
 
 _NOTHING: Final = frozenset[str]()
@@ -49,6 +49,10 @@ NEEDS: Final[Mapping[str, frozenset[str]]] = {
     "no-cut-stream": _NOTHING,
     "no-empty-answer": _NOTHING,
     "no-probe-cut": _NOTHING,
+    "answers-unchanged": _NOTHING,
+    "no-cross-talk": _NOTHING,
+    "replicas-agree": _NOTHING,
+    "answers-well-formed": _NOTHING,
     "accounting": _NOTHING,
     "baseline-clean": _NOTHING,
     "calm-errors": _NOTHING,

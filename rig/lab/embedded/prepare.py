@@ -149,7 +149,7 @@ def _node_settings(
 
 def main_pattern(node_folder: str) -> str:
     """An extended regular expression that the command line of this node's exo main process matches, and no other's."""
-    return rf"-m rig\.embedded\.exo {node_folder.replace('.', '[.]').replace('+', '[+]')}( |$)"
+    return rf"-m rig\.lab\.embedded\.process {node_folder.replace('.', '[.]').replace('+', '[+]')}( |$)"
 
 
 def _inventory(layout: ClusterLayout, all_settings: list[NodeSettings], host_keys: dict[str, str]) -> Inventory:

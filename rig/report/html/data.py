@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rig.analysis.analyse import Analysis
-from rig.analysis.decision import Recovery
-from rig.analysis.faults import Fault, Window
+from rig.analysis.recovery.decision import Recovery
+from rig.analysis.recovery.faults import Fault, Window
 from rig.faults.plan.registry import KINDS
 from rig.report.lanes import Lanes, Samples, Span, Track
 from rig.report.points import COLUMNS, FATES, Point, Requests
@@ -19,11 +19,16 @@ def plot_data(analysis: Analysis, series: Series) -> dict[str, Any]:
     """JSON without infinities: null where something never ended or is not known."""
     return {
         "run": analysis.info.run,
+        "started": analysis.info.wall_start_iso[:19],
         "end_t": round(analysis.end_t, 3),
         "phases": [{"name": phase.phase, "t": round(phase.t, 3)} for phase in analysis.phases],
         "fates": list(FATES),
         "requests": _points(series.requests.points()),
         "left_out": series.requests.left_out,
+        "altered": {
+            altered.id: {"how": altered.how, "token": altered.difference.token, "detail": altered.difference.detail}
+            for altered in analysis.watch.answers.altered
+        },
         "bins": _bins(series.requests),
         "kinds": list(KINDS),
         "faults": [_fault(fault) for fault in analysis.faults],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rig.analysis.verdict import CHECKS
 from tests.analysis import test_checks, test_timing
-from tests.analysis.checks import test_calls, test_promises, test_symptoms
+from tests.analysis.checks import test_answers, test_calls, test_promises, test_symptoms
 
 NEVER_FAIL = {"exposure", "run-finished", "activities-alive", "controller-sound", "journal-sound", "load-on-time"}
 """Checks of the rig itself, and of whether enough was seen."""
@@ -16,7 +16,14 @@ DOCS = Path(__file__).parents[3] / "docs" / "checks.md"
 
 CASES = [
     (name, status)
-    for cases in (test_checks.CASES, test_promises.CASES, test_symptoms.CASES, test_calls.CASES, test_timing.CASES)
+    for cases in (
+        test_answers.CASES,
+        test_checks.CASES,
+        test_promises.CASES,
+        test_symptoms.CASES,
+        test_calls.CASES,
+        test_timing.CASES,
+    )
     for name, status, _ in cases
 ]
 

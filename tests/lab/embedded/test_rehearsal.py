@@ -13,7 +13,7 @@ import pytest
 
 from rig.cli.instances import instances_now
 from rig.cli.serving import until_serving
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
 from rig.targets.exo.api import Exo
 
 A, B = "lab/tiny-a", "lab/tiny-b"

@@ -7,8 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from rig.lab.exo.api_types import ChatRequest
 from rig.lab.exo.behaviour import Behaviour, Timers, sound, timers_for
 from rig.lab.exo.defects import DEFECTS, changes_of
+from rig.lab.exo.effects import EndStream, StreamToken
+from rig.lab.exo.simulated import Seen
 from rig.lab.exo.simulation import Simulation
 
 MakeCluster = Callable[..., Simulation]
@@ -113,3 +116,118 @@ def test_every_defect_names_fields_that_there_are() -> None:
         changes = changes_of([name], 3)
         assert isinstance(replace(sound(), **changes.behaviour), Behaviour)
         assert isinstance(timers_for(sound(), pace=10.0, changes=changes.timers), Timers)
+
+
+def said(request: Said) -> str:
+    return "".join(request.texts)
+
+
+class Said:
+    """What a client is sent, in its order."""
+
+    def __init__(self, sim: Simulation, node: str, prompt: int, tokens: int = 12) -> None:
+        self.texts: list[str] = []
+        self.whole = False
+        wanted = ChatRequest(A, streamed=True, max_tokens=tokens, prompt_hash=prompt)
+        self.request = sim.chat(node, wanted, self._show)
+
+    def _show(self, seen: Seen) -> None:
+        match seen:
+            case StreamToken(text=text):
+                self.texts.append(text)
+            case EndStream(how="finish", text=text):
+                self.texts.append(text)
+                self.whole = True
+            case _:
+                pass
+
+
+def ask(sim: Simulation, prompt: int, *, node: str | None = None) -> str:
+    """The whole answer, asked alone."""
+    asked = Said(sim, node or host_of(sim), prompt)
+    sim.run_until(sim.now + 10.0)
+    assert asked.whole
+    return said(asked)
+
+
+def test_a_sound_cluster_answers_each_prompt_alike(make_cluster: MakeCluster) -> None:
+    sim = make_cluster(sound(), models={A: 1})
+    answers = {prompt: ask(sim, prompt) for prompt in (1, 2)}
+    assert answers[1] != answers[2]
+    assert [ask(sim, prompt, node=node) for prompt in (1, 2) for node in sim.names] == [
+        answers[prompt] for prompt in (1, 2) for _ in sim.names
+    ]
+    together = [Said(sim, sim.names[prompt], prompt) for prompt in (1, 2)]
+    sim.run_until(sim.now + 10.0)
+    assert [said(asked) for asked in together] == [answers[1], answers[2]]
+    sim.kill_runner(host_of(sim), sim.runners(host_of(sim))[0])
+    sim.run_until(sim.now + 60.0)
+    assert ask(sim, 1) == answers[1], "and after a reload"
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_another_shard_after_a_reload(make_cluster: MakeCluster, *, wrong: bool) -> None:
+    sim = make_cluster(replace(sound(), wrong_shard_on_reload=wrong), models={A: 1})
+    before = ask(sim, 1)
+    assert ask(sim, 1) == before
+    sim.kill_runner(host_of(sim), sim.runners(host_of(sim))[0])
+    sim.run_until(sim.now + 60.0)
+    assert (ask(sim, 1) != before) is wrong
+
+
+def test_one_node_with_other_weights(make_cluster: MakeCluster) -> None:
+    answers = {
+        (name, host_of(sim)): ask(sim, 1)
+        for name in ("", "n1", "n2", "n3")
+        for sim in [make_cluster(replace(sound(), odd_weights_on=name), models={A: 1})]
+    }
+    (sound_answer,) = {answer for (odd, host), answer in answers.items() if odd != host}
+    (odd_answer,) = {answer for (odd, host), answer in answers.items() if odd == host}
+    assert odd_answer != sound_answer
+
+
+@pytest.mark.parametrize("times", [0, 1, 2])
+def test_the_first_token_after_a_pause(make_cluster: MakeCluster, times: int) -> None:
+    sim = make_cluster(replace(sound(), sends_after_resume=times), models={A: 1}, token_s=0.2)
+    host = host_of(sim)
+    whole = Said(sim, host, 1)
+    sim.run_until(sim.now + 10.0)
+    expected = whole.texts
+    paused = Said(sim, host, 1)
+    sim.run_until(sim.now + 1.0)
+    sim.freeze(host)
+    came = len(paused.texts)
+    assert 0 < came < 11
+    sim.run_until(sim.now + 5.0)
+    sim.resume(host)
+    sim.run_until(sim.now + 10.0)
+    assert paused.texts == [*expected[:came], *expected[came : came + 1] * times, *expected[came + 1 :]]
+
+
+@pytest.mark.parametrize("chance", [0.0, 1.0])
+def test_streams_are_swapped_once_a_runner_was_loaded_anew(make_cluster: MakeCluster, chance: float) -> None:
+    sim = make_cluster(replace(sound(), swap_chance=chance), models={A: 1}, token_s=0.2)
+    answers = [ask(sim, prompt) for prompt in (1, 2)]
+
+    def together() -> list[str]:
+        both = [Said(sim, host_of(sim), prompt) for prompt in (1, 2)]
+        sim.run_until(sim.now + 10.0)
+        assert all(asked.whole for asked in both)
+        return [said(asked) for asked in both]
+
+    assert together() == answers, "the first runner is sound"
+    sim.kill_runner(host_of(sim), sim.runners(host_of(sim))[0])
+    sim.run_until(sim.now + 60.0)
+    assert together() == (answers[::-1] if chance else answers)
+
+
+@pytest.mark.parametrize("stale", [False, True])
+def test_the_answer_of_a_request_that_was_cancelled(make_cluster: MakeCluster, *, stale: bool) -> None:
+    sim = make_cluster(replace(sound(), stale_after_cancel=stale), models={A: 1}, token_s=0.2)
+    answers = [ask(sim, prompt) for prompt in (1, 2)]
+    left = Said(sim, host_of(sim), 1)
+    sim.run_until(sim.now + 1.0)
+    sim.leave(left.request)
+    sim.run_until(sim.now + 1.0)
+    assert ask(sim, 2) == answers[0 if stale else 1]
+    assert ask(sim, 2) == answers[1], "once"

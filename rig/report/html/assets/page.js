@@ -12,7 +12,9 @@ function legend() {
     host.append(item);
   };
   const counts = FATES.map((_, f) => R.fate.filter((found) => found === f).length);
-  FATES.forEach((fate, f) => counts[f] && key(`${fate} ${counts[f]}`, (ctx) => {
+  const own = FATES.map((_, f) => Object.entries(R.more).filter(([i, more]) => more.own === "node" && R.fate[i] === f).length);
+  const said = (fate, f) => (fate === "lost" && own[f] ? `lost ${counts[f] - own[f]} + ${own[f]} own node` : `${fate} ${counts[f]}`);
+  FATES.forEach((fate, f) => counts[f] && key(said(fate, f), (ctx) => {
     ctx.fillStyle = ctx.strokeStyle = palette[fate]; ctx.lineWidth = 1.6; shape(ctx, FATE_SHAPE[fate], 8, 7, 4);
   }));
   kinds.forEach((kind) => key(`${kindLetter(kind)} ${kind} ${data.faults.filter((f) => f.kind === kind).length}`, (ctx) => {
@@ -41,8 +43,18 @@ window.rigReport = {
     faults: data.faults.length, recoveries: affected.length, notRecovered: affected.filter(endless).length,
     nodes: data.nodes.length, instances: data.instances.length,
   },
-  drawn, view, zoom, reset: resetZoom,
+  drawn, view, zoom, reset: resetZoom, seconds,
 };
-const asked = /^#t=([\d.]+),([\d.]+)$/.exec(location.hash);
-if (asked) zoom(Number(asked[1]), Number(asked[2]));
+// Links to times zoom; links into a folded part open it.
+function follow() {
+  const asked = /^#t=([\d.]+),([\d.]+)$/.exec(location.hash);
+  if (asked) { zoom(Number(asked[1]), Number(asked[2])); return true; }
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  const inside = target && (target.closest("details") || target.querySelector(":scope > details"));
+  if (inside) { inside.open = true; target.scrollIntoView(); }
+  return false;
+}
+const reveal = () => { if (follow()) document.getElementById("plots").scrollIntoView(); };
+window.addEventListener("hashchange", reveal);
 redraw();
+reveal();

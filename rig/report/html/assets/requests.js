@@ -14,7 +14,7 @@ function latencyScale(box) {
 
 chart("latency", {
   title: "Latency of every request", height: 300,
-  note: `by when it was due to be sent, logarithmic${data.left_out ? `; ${data.left_out} more requests than can be drawn are left out here, and nowhere else` : ""}`,
+  note: `by when it was due to be sent, logarithmic${Object.keys(data.altered).length ? "; a ring marks an altered answer" : ""}${data.left_out ? `; ${data.left_out} more requests than can be drawn are left out here, and nowhere else` : ""}`,
   label: `Latency over time of ${R.t.length} requests, coloured by outcome, with faults shaded`,
   paint(g) {
     const y = latencyScale(g.box);
@@ -31,6 +31,13 @@ chart("latency", {
       for (let i = first; i < last; i++) {
         if (R.fate[i] !== f || !shown(i)) continue;
         const px = g.x(R.t[i]), py = y(latencyOf(i));
+        if (R.id[i] in data.altered) {
+          g.ctx.save();
+          g.ctx.globalAlpha = 1;
+          g.ctx.strokeStyle = palette.bad;
+          shape(g.ctx, "ring", px, py, 5);
+          g.ctx.restore();
+        }
         if (small) g.ctx.fillRect(px - 1.2, py - 1.2, 2.4, 2.4); else shape(g.ctx, FATE_SHAPE[fate], px, py, 3);
         count++;
       }
@@ -54,6 +61,8 @@ function sayRequest(i) {
   const more = R.more[i] || {}, fate = FATES[R.fate[i]];
   const parts = [`${R.id[i]}: ${fate}${more.how ? ` (${more.how})` : ""}, ${R.models[R.model[i]]} through ${R.entries[R.entry[i]]}`];
   parts.push(`due at ${clock(R.t[i])}, ${seconds(R.duration[i])} to its end${R.ttft[i] === null ? "" : `, first token after ${seconds(R.ttft[i])}`}${R.streamed[i] ? "" : ", not streamed"}`);
+  const altered = data.altered[R.id[i]];
+  if (altered) parts.push(`answer altered: ${altered.how} from token ${altered.token} on, ${altered.detail}`);
   if (more.own) parts.push(more.own === "node" ? "its own node was faulted" : "its own node was rejoining");
   if (more.fault !== undefined && more.fault !== null) parts.push(`by fault ${more.fault}`);
   if (more.unwedging !== undefined && more.unwedging !== null) parts.push(`by the rig's own unwedging after fault ${more.unwedging}`);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rig.analysis.faults import Fault, in_force
+from rig.analysis.recovery.faults import Fault, in_force
 from rig.targets.exo.keeper.moments import Span
 
 

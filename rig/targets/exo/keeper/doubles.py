@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from rig.analysis.context import Context
 from rig.analysis.firsts import Firsts
+from rig.analysis.recovery.context import Context
 from rig.journal.records import AnyRecord, ApiCall, ViewChanged
 
 MAX_KEPT: Final = 50

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar, cast
 
-from rig.analysis.ticks import Index
+from rig.analysis.intake.ticks import Index
 from rig.journal.records import AnyRecord, EventLogRead, EventSeen, ViewChanged
 from rig.targets.exo.keeper.chronicle import Chronicle, Entry
 from rig.targets.exo.keeper.moments import Span

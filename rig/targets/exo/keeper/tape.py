@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rig.analysis.firsts import Firsts
-from rig.analysis.ticks import Index
+from rig.analysis.intake.ticks import Index
 from rig.journal.records import AnyRecord, ApiCall
 from rig.targets.exo.keeper.eventlog import EventLogs
 from rig.targets.exo.keeper.reigns import Reigns

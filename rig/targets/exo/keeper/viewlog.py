@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from rig.analysis.ticks import Index
+from rig.analysis.intake.ticks import Index
 from rig.journal.records import AnyRecord, ViewChanged
 from rig.targets.exo.keeper.chronicle import Chronicle, Entry
 from rig.targets.exo.keeper.moments import Span

@@ -1,0 +1,1 @@
+"""Requests counted and timed, each with the faults that it met."""
