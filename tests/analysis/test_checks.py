@@ -219,6 +219,11 @@ CASES: list[tuple[str, Status, Build]] = [
         "fail",
         lambda t: (runner_kill(t), t.add(Redeployed(t=120, model=A, reason="vanished", ok=True))),
     ),
+    (  # after two faults: what counts is that it had restarted several nodes after either of them
+        "deployments-outlive-master",
+        "not-exercised",
+        lambda t: (t.unwedged(1, "node-3", 103, 104), vanished_after_unwedging(t, "node-1", "node-2")),
+    ),
     ("deployments-outlive-master", "fail", lambda t: vanished_after_unwedging(t, "node-1")),
     (
         "deployments-outlive-master",
