@@ -114,7 +114,7 @@ def test_a_pass_needs_no_reason(sound_run: Path) -> None:
 
 
 def test_numbers_stand_at_the_right() -> None:
-    rows = (("a", "1", "3.1 s / > 4 min 2 s", "2026-01-01T00:00:00+00:00"), ("b", "–", "∞", "–"))  # noqa: RUF001
+    rows = (("1", "1", "3.1 s / > 4 min 2 s", "2026-01-01T00:00:00+00:00"), ("2", "–", "∞", "–"))  # noqa: RUF001
     table = Table("t", plain("", "", "", ""), rows)
     assert [table.numeric(index) for index in range(4)] == [False, True, True, False]
 
