@@ -50,7 +50,9 @@ def test_the_table_of_faults_is_the_same(sample: Path, analysis: Analysis) -> No
 
 
 def differences(where: str, before: Any, now: Any) -> list[str]:
-    """Keys may have been added since."""
+    """Keys may have been added since, and checks."""
+    if where == ".checks":
+        before, now = ({check["name"]: check for check in checks} for checks in (before, now))
     if isinstance(before, dict) and isinstance(now, dict):
         old, new = cast("dict[str, Any]", before), cast("dict[str, Any]", now)
         pairs = {key: (value, new.get(key, "gone")) for key, value in old.items() if key not in WORDS}
