@@ -36,7 +36,7 @@ from rig.journal.write import Journal, journal_name
 from rig.load.client import LoadDriver
 from rig.load.collector import settle_collector
 from rig.load.tally import Tally
-from rig.soak.successes import Successes
+from rig.run.successes import Successes
 from tests.analysis.generate import MODELS, Shape, info_of, moved, records_of
 
 FULL: Final = 2_000_000

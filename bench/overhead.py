@@ -33,8 +33,9 @@ from rig.journal.records import AnyRecord, RequestEnded, RequestStarted
 from rig.journal.write import Journal
 from rig.load.prober import Prober
 from rig.observe.observer import Observer
-from rig.soak.deployments import DeploymentsPosted
-from rig.soak.settings import SoakSettings, paced
+from rig.observe.own import own_health
+from rig.run.deployments import DeploymentsPosted
+from rig.run.settings import SoakSettings, paced, watching
 from rig.targets.exo.api import Exo
 
 LIMIT_PER_S: Final = 5.0
@@ -116,8 +117,6 @@ async def _measure(inventory: Inventory, folder: Path, seconds: float) -> list[d
         length_s=600.0,
         seed=1,
         folder=folder,
-        owner="bench",
-        pids_allowed={},
     )
     rows: list[dict[str, Any]] = []
     idle: dict[str, float] = {}
@@ -150,7 +149,7 @@ async def _measure(inventory: Inventory, folder: Path, seconds: float) -> list[d
         await stretch("nobody asks")
         stop = asyncio.Event()
         journal, target = Journal(folder, RunClock()), Exo()
-        observer = Observer(target, entries, journal, timing=settings.watching)
+        observer = Observer(target, entries, journal, connections={}, timing=watching(settings.pace), health=own_health)
         prober = Prober(
             settings.models, entries, journal, fast_s=settings.probe_fast_s, slow_s=settings.probe_slow_s,
             node_per_s=settings.probes_per_node_s, limit_s=settings.probe_limit_s, patience_s=settings.probe_patience_s,
@@ -182,7 +181,7 @@ async def _deployed(settings: SoakSettings, entries: dict[str, str], folder: Pat
     setup = folder / "setup"
     setup.mkdir()
     target, journal, seen = Exo(), Journal(setup, RunClock()), set[str]()
-    observer = Observer(target, entries, journal, timing=settings.watching)
+    observer = Observer(target, entries, journal, connections={}, timing=watching(settings.pace), health=own_health)
     posted = DeploymentsPosted(
         target, entries, settings.workload.models, journal, observer.view, vanished_s=settings.vanished_s
     )

@@ -1,7 +1,7 @@
 """Time: the controller's monotonic clock since the start of a run, and the pace that divides every duration.
 
 All times in the journal are seconds on `RunClock`. All durations from configuration pass through `Pace` exactly
-once, where a run is put together (`rig.soak`, `rig.lab.embedded`): code below it gets seconds that are already divided.
+once, where a run is put together (`rig.run`, `rig.lab.embedded`): code below it gets seconds that are already divided.
 """
 
 from __future__ import annotations

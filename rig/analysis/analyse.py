@@ -1,4 +1,4 @@
-"""A journal, read once from front to back, to everything that is said of the run."""
+"""The analysis of a run: its journal, read once from front to back."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from rig.targets.exo.keeper.doubles import Double, InstanceWatch
 
 MAX_LISTED: Final = 200
 AT_ONCE: Final = 10_000
-"""So many requests of one source are waited for before they are counted."""
+"""Requests of one source are counted when at least this many wait."""
 UNLOCKED_S: Final = 90.0
-"""And so long: that a lock was lost is found out as late."""
+"""Requests are not counted for this long: the loss of a lock may be noticed this late."""
 
 
 @dataclass(kw_only=True)
 class Analysis:
-    """`end_t` is the time of the last record. Of `findings` and the like the first 200 are kept."""
+    """`end_t` is the time of the last record. Lists of records, `findings` among them, keep the first 200."""
 
     info: RunInfo
     settings: Settings
@@ -84,7 +84,7 @@ class Analysis:
 
     @property
     def baseline(self) -> Window | None:
-        """The time of load without faults, as far as the phases tell."""
+        """The time of load without faults, from the phases."""
         return baseline_of(self.phases)
 
     @property
@@ -94,7 +94,7 @@ class Analysis:
 
 @dataclass
 class _Said:
-    """What records say outright."""
+    """Records that are kept as they are."""
 
     ended: RunEnded | None = None
     held_back: HeldBack | None = None
@@ -127,7 +127,7 @@ class _Said:
 
 
 def baseline_of(phases: Sequence[PhaseStarted]) -> Window | None:
-    """From the beginning of the phase of that name to that of the next."""
+    """From the start of the phase `baseline` to the start of the next phase."""
     for index, phase in enumerate(phases):
         if phase.phase == "baseline":
             later = phases[index + 1 : index + 2]
@@ -144,8 +144,8 @@ def analyse(
 ) -> Analysis:
     """One pass over the records, in the order of the journal. Never fails on what a journal can hold.
 
-    `listener` is told how each request and probe was counted, some time after its last record; `beside` of other
-    records as they come.
+    `listener` receives each request and probe as it was counted, some time after its last record; `beside` receives
+    all other records as they come.
     """
     return analyse_batches(info, batches(records), notes, listener, beside)
 
@@ -157,7 +157,7 @@ def analyse_batches(
     listener: Listener | None = None,
     beside: Beside | None = None,
 ) -> Analysis:
-    """The same of records that were put together before."""
+    """The same from the batches that the intake makes of records."""
     walk = _Walk(info, listener, beside)
     for step in steps(found, walk.pairing):
         walk.take(step)
@@ -165,7 +165,7 @@ def analyse_batches(
 
 
 class _Walk:
-    """Hands each step of the journal down to whoever judges it: recoveries first, then requests by the recoveries."""
+    """Hands each step of the journal down to its judges: recoveries first, then requests, which depend on them."""
 
     def __init__(self, info: RunInfo, listener: Listener | None, beside: Beside | None) -> None:
         self.pairing = Pairing()

@@ -15,20 +15,16 @@ from rich.console import Console
 from rig.cli.live import watching
 from rig.cli.ready import Preparation, Ready
 from rig.cli.streams import console_on
-from rig.clock import RunClock
 from rig.config.inventory import Inventory
 from rig.config.workload import Workload
 from rig.faults.plan.plan import Plan
-from rig.journal.run import write_run
-from rig.journal.write import Journal
 from rig.load.collector import settle_collector
 from rig.load.open_files import allow_open_files
-from rig.soak.describe import describe
-from rig.soak.forensics import Forensics
-from rig.soak.halting import Halt, unless
-from rig.soak.interrupt import Interrupt
-from rig.soak.run import SoakRun
-from rig.soak.settings import SoakSettings, paced
+from rig.run.forensics import Forensics
+from rig.run.halting import Halt, unless
+from rig.run.interrupt import Interrupt
+from rig.run.settings import SoakSettings, paced
+from rig.run.soak import soak_on
 from rig.targets.exo.api import Exo
 
 CLUSTER_FOLDER: Final = "cluster"
@@ -87,30 +83,21 @@ def _settings(wanted: Wanted, ready: Ready, workload: Workload, plan: Plan) -> S
         length_s=wanted.length_s,
         seed=wanted.seed,
         folder=wanted.folder,
-        owner=ready.owner,
-        pids_allowed=ready.pids,
     )
 
 
 async def _run(settings: SoakSettings, ready: Ready, halt: Halt, console: Console) -> None:
-    clock = RunClock()
-    info = describe(settings, clock, dict.fromkeys(settings.inventory.nodes))
-    write_run(settings.folder, info)
-    journal = Journal(settings.folder, clock)
     target = Exo()
     try:
-        forensics = Forensics(ready.nodes, settings.folder)
-        run = SoakRun(
-            settings, info, ready.nodes, target, journal, halt, rehearsed=ready.rehearsed, forensics=forensics
-        )
-        settle_collector()
-        async with watching(run, console):
-            ended = await run.run()
+        stand = ready.stand(target, halt)
+        with soak_on(stand, settings, Forensics(ready.nodes, settings.folder)) as run:
+            settle_collector()
+            async with watching(run, console):
+                ended = await run.run()
         if ended.detail:
             console.print(f"{ended.reason}: {ended.detail}", markup=False, soft_wrap=True)
     finally:
         await target.close()
-        journal.close()
 
 
 async def _relay(interrupt: Interrupt, halt: Halt) -> None:

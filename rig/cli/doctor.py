@@ -27,8 +27,8 @@ from rig.nodes.node import Nodes
 from rig.nodes.open import open_nodes
 from rig.nodes.rehearse import rehearse
 from rig.nodes.upload import upload
-from rig.soak.halting import unless
-from rig.soak.interrupt import Interrupt
+from rig.run.halting import unless
+from rig.run.interrupt import Interrupt
 
 KNOWN_AGAIN_S = 60.0  # a node that was restarted has its links after some 22 s
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -29,8 +30,8 @@ from rig.nodes.node import Nodes
 from rig.nodes.open import open_nodes
 from rig.nodes.rehearse import rehearsed
 from rig.nodes.upload import upload
-from rig.soak.halting import unless
-from rig.soak.interrupt import Interrupt
+from rig.run.halting import unless
+from rig.run.interrupt import Interrupt
 from rig.targets.exo.api import Exo
 
 BY_HAND = -1
@@ -132,10 +133,11 @@ async def _inject(reach: Reach, planned: Planned, *, yes: bool, as_json: bool) -
                     nodes=ready.nodes,
                     instances=lambda: instances_now(target, ready.nodes),
                     rehearsed=ready.rehearsed,
+                    rdma_models=frozenset(),  # what is deployed is not known here
                     emulated=reach.inventory.emulated is not None,
                 )
                 shown = _Shown(as_json=as_json)
-                identity = Identity(run="by-hand", owner=default_owner())
+                identity = Identity(run="by-hand", owner=default_owner(), token=secrets.token_hex)
                 fault = Fault(planned, context, shown, identity)
                 state = await fault.run(interrupt.event)
         finally:

@@ -25,8 +25,8 @@ from rig.journal.records import (
     RequestStarted,
     Unwedged,
 )
-from rig.soak.awaited import runners_of
-from rig.soak.run import SoakRun
+from rig.run.awaited import runners_of
+from rig.run.soak import SoakRun
 from rig.written import duration
 
 _REFRESH_S: Final = 0.25

@@ -31,7 +31,7 @@ from rig.load.open_files import allow_open_files
 from rig.load.summary import flags, summary, summary_tables
 from rig.load.tally import Tally
 from rig.observe.own import own_health
-from rig.soak.interrupt import Interrupt
+from rig.run.interrupt import Interrupt
 
 ENTRY: Final = "server"
 MAX_TOKENS: Final = 1_000_000

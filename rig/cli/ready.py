@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from rig.clock import RunClock
 from rig.config.inventory import Inventory
 from rig.errors import NodeNotReady
 from rig.faults.plan.plan import Plan
@@ -20,7 +22,10 @@ from rig.nodes.node import Nodes
 from rig.nodes.open import open_nodes
 from rig.nodes.rehearse import rehearsed
 from rig.nodes.upload import upload
-from rig.soak.halting import Halt
+from rig.observe.own import own_health
+from rig.run.halting import Halt
+from rig.run.stand import Stand
+from rig.targets.target import Target
 
 Say = Callable[[str], None]
 
@@ -34,6 +39,21 @@ class Ready:
     owner: str
     pids: dict[str, list[str]]
     rehearsed: frozenset[str]
+
+    def stand(self, target: Target, halt: Halt) -> Stand:
+        """What a run of real time stands on."""
+        return Stand(
+            inventory=self.inventory,
+            nodes=self.nodes,
+            target=target,
+            owner=self.owner,
+            pids=self.pids,
+            rehearsed=self.rehearsed,
+            halt=halt,
+            clock=RunClock,
+            token=secrets.token_hex,
+            health=own_health,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

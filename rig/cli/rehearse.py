@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 
 from rich.table import Table
 from rich.text import Text
@@ -25,7 +26,7 @@ from rig.nodes.lock import default_owner, hold_locks
 from rig.nodes.open import open_nodes
 from rig.nodes.rehearse import rehearsed
 from rig.nodes.upload import upload
-from rig.soak.interrupt import Interrupt
+from rig.run.interrupt import Interrupt
 from rig.targets.exo.api import Exo
 
 _NO_RUNNER = "no instance of a model serves: nothing to kill a runner of"
@@ -68,9 +69,11 @@ async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> 
                         nodes=nodes,
                         instances=lambda: instances_now(target, nodes),
                         rehearsed=await rehearsed(nodes),
+                        rdma_models=frozenset(),  # what is deployed is not known here
                         emulated=reach.inventory.emulated is not None,
                     )
-                    identity, journal = Identity(run="rehearsal", owner=default_owner()), _Unwritten()
+                    identity = Identity(run="rehearsal", owner=default_owner(), token=secrets.token_hex)
+                    journal = _Unwritten()
                     entries = {name: conn.node.api for name, conn in nodes.items()}
                     models = await _models(context)
                     for planned in one_of_each(plan, reach.inventory, models):

@@ -14,7 +14,7 @@ from rig.errors import RigError
 from rig.injection.aim import InstancesNow
 from rig.journal.write import Journal
 from rig.load.prober import Prober
-from rig.soak.successes import Successes
+from rig.run.successes import Successes
 
 SERVE_LIMIT_S: Final = 180.0  # a node timed out, its instance deleted and placed again, and a ring connected
 _PROBE_S: Final = 1.0

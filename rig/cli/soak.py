@@ -66,7 +66,7 @@ def _report(folder: Path, *, as_json: bool) -> int:
     from rig.report.console import print_report
     from rig.report.json import report_json
     from rig.report.write import read_report, write_report
-    from rig.soak.forensics import drop_unneeded, worth_keeping
+    from rig.run.forensics import drop_unneeded, worth_keeping
 
     report = read_report(folder)
     try:

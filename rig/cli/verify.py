@@ -7,7 +7,7 @@ import itertools
 import json
 import shutil
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,14 +25,15 @@ from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, TargetError
 from rig.faults.plan.plan import KindPlan, Plan
 from rig.journal.records import AnyRecord, Expected, FaultChanged, Step
 from rig.journal.run import new_run_folder
-from rig.soak.halting import Halt
-from rig.soak.interrupt import Interrupt
+from rig.run.halting import Halt
+from rig.run.interrupt import Interrupt
+from rig.run.scenarios.clearing import Clearing
+from rig.run.scenarios.read import load_scenario, stock_scenarios
+from rig.run.scenarios.run import Result, run_scenario
+from rig.run.scenarios.scenario import Scenario
+from rig.run.scenarios.scenario import Step as ScenarioStep
+from rig.run.stand import Stand
 from rig.targets.exo.api import Exo
-from rig.verify.clearing import Clearing
-from rig.verify.read import load_scenario, stock_scenarios
-from rig.verify.run import Result, Stand, run_scenario
-from rig.verify.scenario import Scenario
-from rig.verify.scenario import Step as ScenarioStep
 from rig.written import duration
 
 EMBEDDED: Final = "embedded"
@@ -154,21 +155,13 @@ async def _play_group(
     try:
         async with AsyncExitStack() as stack:
             ready = await preparation.ready(stack)
-            stand = Stand(
-                inventory=ready.inventory,
-                workload=workload,
-                nodes=ready.nodes,
-                target=target,
-                owner=ready.owner,
-                pids=ready.pids,
-                rehearsed=ready.rehearsed,
-            )
+            stand = ready.stand(target, halt)
             await _refuse_occupied(stand, wanted)
             clearing = Clearing(target, stand.entries, stand.pace)
             for scenario in group:
                 if halt.event.is_set():
                     break
-                played.append(await _play(wanted, stand, scenario, halt, console))
+                played.append(await _play(wanted, stand, workload, scenario, console))
             await (clearing.sweep() if halt.event.is_set() else clearing.clear())
     finally:
         await target.close()
@@ -188,14 +181,14 @@ async def _refuse_occupied(stand: Stand, wanted: Wanted) -> None:
         )
 
 
-async def _play(wanted: Wanted, stand: Stand, scenario: Scenario, halt: Halt, console: Console) -> Played:
-    reason = _unfit(stand, scenario)
+async def _play(wanted: Wanted, stand: Stand, workload: Workload, scenario: Scenario, console: Console) -> Played:
+    reason = _unfit(stand, workload, scenario)
     if reason is not None:
         console.print(f"{scenario.name}: not played, {reason}", markup=False, highlight=False)
         return Skipped(scenario, reason)
     if scenario.models is not None:
         models = [Model(model=model) for model in scenario.models]
-        stand = replace(stand, workload=stand.workload.model_copy(update={"models": models}))
+        workload = workload.model_copy(update={"models": models})
     folder = wanted.folder / scenario.name
     folder.mkdir()
     console.print(f"{scenario.name}: {scenario.about}", markup=False, highlight=False, soft_wrap=True)
@@ -205,12 +198,12 @@ async def _play(wanted: Wanted, stand: Stand, scenario: Scenario, halt: Halt, co
         if line is not None:
             console.print(f"{record.t:8.1f} s  {line}", markup=False, highlight=False, soft_wrap=True)
 
-    result = await run_scenario(stand, scenario, folder, halt.event, lambda: halt.reason, listen)
+    result = await run_scenario(stand, workload, scenario, folder, listen)
     console.print(f"{scenario.name}: {result.verdict.word}", markup=False, highlight=False)
     return result
 
 
-def _unfit(stand: Stand, scenario: Scenario) -> str | None:
+def _unfit(stand: Stand, workload: Workload, scenario: Scenario) -> str | None:
     """Why this scenario cannot be played here."""
     if len(stand.inventory.nodes) < scenario.nodes:
         return f"it needs {scenario.nodes} nodes"
@@ -218,8 +211,8 @@ def _unfit(stand: Stand, scenario: Scenario) -> str | None:
         return "its models are those of the embedded cluster"
     if scenario.faults and not all(node.faults for node in stand.inventory.nodes.values()):
         return "the inventory allows no faults on every node"
-    if scenario.models is None and (most := _most_models(scenario)) > len(stand.workload.models):
-        return f"it needs {most} models, the workload has {len(stand.workload.models)}"
+    if scenario.models is None and (most := _most_models(scenario)) > len(workload.models):
+        return f"it needs {most} models, the workload has {len(workload.models)}"
     return None
 
 
@@ -276,7 +269,7 @@ def _told(played: Played) -> dict[str, Any]:
 def _print(played: list[Played], inventory: Inventory) -> None:
     console = console_on()
     if inventory.embedded is not None or inventory.emulated is not None:
-        console.print("EMBEDDED CLUSTER: not a measurement of exo", style="bold", markup=False)
+        console.print("EMBEDDED CLUSTER: not a measurement of a real cluster", style="bold", markup=False)
     table = Table(title="Scenarios")
     for title in ("verdict", "scenario", "proves", "took", "what is not as it should be"):
         table.add_column(title)

@@ -53,11 +53,12 @@ def _chart(nights: Sequence[Night], figure: Shown) -> str:
 
 
 def _value_axis(figure: Shown, highest: float) -> str:
-    """From nothing to the highest, with the middle between them."""
+    """From nothing to the highest, with the middle where that is another number."""
+    ticks = {figure.write(share * highest): share for share in (0.5, 0.0, 1.0)}
     return "".join(
         f'<line class="grid" x1="{LEFT - 4}" x2="100%" y1="{_y(share):.1f}" y2="{_y(share):.1f}"/>'
-        f'<text x="{LEFT - 8}" y="{_y(share) + 4:.1f}" text-anchor="end">{escape(figure.write(share * highest))}</text>'
-        for share in (0.0, 0.5, 1.0)
+        f'<text x="{LEFT - 8}" y="{_y(share) + 4:.1f}" text-anchor="end">{escape(text)}</text>'
+        for text, share in ticks.items()
     )
 
 

@@ -11,7 +11,7 @@ import contextlib
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -67,8 +67,8 @@ class AimContext:
 
     nodes: Nodes
     instances: InstancesNow
-    rehearsed: frozenset[str] = field(default_factory=frozenset[str])
-    rdma_models: frozenset[str] = field(default_factory=frozenset[str])  # whose instances speak RDMA (MlxJaccl)
+    rehearsed: frozenset[str]
+    rdma_models: frozenset[str]  # whose instances speak RDMA (MlxJaccl)
     emulated: bool  # the nodes share one machine: they are given token amounts of memory, disk and load
 
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-import secrets
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from rig.clock import Clock
 from rig.errors import NodeError
@@ -41,6 +40,10 @@ SYNC_LEAD_S = 2.0  # several scripts prepare for so long, then strike at the sam
 _ORDER: tuple[FaultState, ...] = ("leased", "struck", "holding")
 
 
+Token: TypeAlias = Callable[[int], str]
+"""Random bytes, so many of them, in hexadecimal."""
+
+
 class Recorder(Clock, Protocol):
     """The journal, as far as a fault needs it."""
 
@@ -49,10 +52,11 @@ class Recorder(Clock, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """Who strikes: goes into the lease, for people who find one."""
+    """Who strikes: goes into the lease, for people who find one. `token` makes the ids of faults differ."""
 
     run: str
     owner: str
+    token: Token
 
 
 @dataclass
@@ -79,7 +83,7 @@ class Fault:
 
     def __post_init__(self) -> None:
         run = re.sub(r"[^A-Za-z0-9._-]", "-", self.identity.run).lstrip("._-")[:32] or "run"
-        self.id = f"{run}.{self.planned.index if self.planned.index >= 0 else 'hand'}.{secrets.token_hex(3)}"
+        self.id = f"{run}.{self.planned.index if self.planned.index >= 0 else 'hand'}.{self.identity.token(3)}"
 
     async def run(self, stop: asyncio.Event, due_t: float | None = None) -> FaultState:
         """Strikes (at `due_t` on the run's clock, or as soon as all is prepared), holds and heals.

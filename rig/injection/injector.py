@@ -42,7 +42,7 @@ class Injector:
     journal: Recorder
     identity: Identity
     recovered: Recovered
-    strike_until_t: float | None = None
+    strike_until_t: Callable[[], float]
     fault: Fault | None = None
     strike_due_t: float | None = None
     unrecovered_in_a_row: int = 0
@@ -68,9 +68,7 @@ class Injector:
                 await self._recover(planned, stop)
 
     def _too_late(self, planned: Planned) -> bool:
-        if self.strike_until_t is None:
-            return False
-        return self.journal.now() + planned.gap_s + planned.hold_s > self.strike_until_t
+        return self.journal.now() + planned.gap_s + planned.hold_s > self.strike_until_t()
 
     async def _strike(self, planned: Planned, stop: asyncio.Event, due_t: float) -> FaultState:
         if (reason := await self._look(planned)) is not None:

@@ -6,7 +6,7 @@ In version 1 some facts stood in words alone. Those words are read here and nowh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final, Union, get_args
 
 import msgspec
@@ -104,10 +104,6 @@ def _unwedged(record: Unwedged) -> Unwedged:
     )
 
 
-def _unchanged(record: AnyRecord) -> AnyRecord:
-    return record
-
-
 _RENEW: Final[dict[type, Callable[[Any], AnyRecord]]] = {
     _Memory1: _inspected,
     _Processes1: _inspected,
@@ -119,6 +115,9 @@ _KINDS: Final = [kind for kind in get_args(AnyRecord) if kind not in (NodeMemory
 DECODER: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(Union[_Memory1, _Processes1, *_KINDS])
 
 
-def renewed(records: Iterable[Record]) -> list[AnyRecord]:
-    """What `DECODER` decoded, in the records of this version."""
-    return [_RENEW.get(type(record), _unchanged)(record) for record in records]
+def renewed(records: list[Any]) -> list[AnyRecord]:
+    """What `DECODER` decoded, in the records of this version; in place."""
+    for at, record in enumerate(records):
+        if (renew := _RENEW.get(type(record))) is not None:  # pyright: ignore[reportUnknownArgumentType]  # any record
+            records[at] = renew(record)
+    return records

@@ -1,6 +1,6 @@
 """Reading a run back, a block of lines at a time: memory stays flat however long the run was.
 
-Lenient where it can be without hiding anything: `notes` says after a pass what was dropped, ignored or broken.
+Reading is lenient but hides nothing: after a pass, `notes` has what was dropped, ignored or broken.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KNOWN: Final = frozenset(str(struct.__struct_config__.tag) for struct in get_ar
 
 @dataclass(frozen=True)
 class BrokenLine:
-    """A line that is no record although more follows it: the disk's or an editor's doing, never a crash's."""
+    """A line that is no record although more lines follow: damaged on disk or by an editor, never by a crash."""
 
     file: str
     line: int  # from 1
@@ -35,7 +35,7 @@ class BrokenLine:
 
 @dataclass
 class ReadNotes:
-    """What a pass over the records met. `broken` keeps the first 100; `broken_count` counts all."""
+    """Irregularities of a pass over the records. `broken` keeps the first 100 lines; `broken_count` counts all."""
 
     lines: int = 0
     torn: bool = False  # the last line of the last file was incomplete, and dropped
@@ -44,7 +44,7 @@ class ReadNotes:
     broken_count: int = 0
 
     def take(self, other: ReadNotes) -> None:
-        """Those of files that follow."""
+        """Add the notes of files that follow."""
         self.lines += other.lines
         self.torn |= other.torn
         for kind, count in other.unknown.items():
@@ -118,7 +118,7 @@ class JournalFile:
             first += count
 
     def _whole(self, block: bytes, count: int) -> list[AnyRecord] | None:
-        """The records of a block that has as many of them as lines, decoded at once; None where that is not so."""
+        """The records of a block, decoded at once; None unless each of its lines is a record."""
         if block[-1:] != b"\n":
             return None
         try:
@@ -142,7 +142,7 @@ class JournalFile:
                 yield record
 
     def _unreadable(self, number: int, line: bytes, error: Exception) -> None:
-        """Of a kind that this rig does not know, or no record at all."""
+        """Note a line of a kind that this rig does not know, or that is no record."""
         kind = _kind(line) if isinstance(error, msgspec.ValidationError) else None
         if kind is not None and kind not in _KNOWN:
             self.notes.unknown[kind] = self.notes.unknown.get(kind, 0) + 1
@@ -156,9 +156,9 @@ def read_run(folder: Path) -> Run:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """Whole lines with their ends, at the end perhaps a torn one. One longer than any that is written is in pieces.
+    """Blocks of whole lines; the last line may be torn. A line that is longer than any the rig writes comes in pieces.
 
-    A torn line ends it, also where more has been written meanwhile: the rest of that line is no line.
+    Reading ends at a torn line, even if more was written meanwhile: the rest of that line is no line.
     """
     try:
         with path.open("rb") as file:

@@ -128,13 +128,13 @@ def read_info(folder: Path) -> RunInfo:
 
 
 def _make(folder: Path) -> Path:
-    """Nobody else's to read: the inventory, commands and logs of nodes may hold secrets."""
+    """Readable by its owner alone: the inventory, commands and logs of nodes may hold secrets."""
     folder.mkdir(mode=0o700)
     return folder
 
 
 def _for_me_alone(path: str, flags: int) -> int:
-    """Also where somebody copies it out of its folder."""
+    """Readable by its owner alone, also where it is copied out of its folder."""
     return os.open(path, flags, 0o600)
 
 

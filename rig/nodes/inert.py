@@ -1,4 +1,4 @@
-"""A node on which `kill` does nothing: what a rehearsal strikes to see whether it would be believed."""
+"""A node on which `kill` does nothing: a rehearsal strikes it to see whether a fault without effect is noticed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A node that is this machine, without SSH: the same commands, as processes that outlive the rig as those of sshd do.
+"""A node that is this machine, without SSH. Its commands are processes that outlive the rig, as those of sshd do.
 
-The processes of `asyncio` are not used: it kills them when it lets go of them, and a fault that is killed in the middle
-of its hold heals nothing.
+`asyncio.create_subprocess_exec` will not do: it kills a process when its transport is closed, and the script of a fault
+that is killed during its hold heals nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LocalNode(ShellNode):
         self._closed = True
 
     async def controller_address(self) -> str:
-        """It is not on the network between them."""
+        """There is no network between this node and the controller."""
         return ""
 
     async def _start(self, command: str, deadline: float) -> LocalChannel:
@@ -60,7 +60,7 @@ class LocalNode(ShellNode):
 
 
 class LocalChannel:
-    """A process by its pipes. It is waited for in a thread, so that it never stays a zombie."""
+    """A process and its pipes. A thread waits for the process, so that it never remains a zombie."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None
@@ -100,7 +100,7 @@ class LocalChannel:
 
 
 class _Pipe:
-    """One end of a pipe. Whoever waits for it goes on when it is closed here."""
+    """One end of a pipe. Closing it wakes whoever waits for it."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -14,11 +14,11 @@ from rig.nodes.operations import ShellNode
 from rig.nodes.ssh import SshNode
 
 ShellNodes: TypeAlias = Mapping[str, ShellNode]
-"""Nodes on which the rig can set itself up: put scripts, take locks, look for what is missing."""
+"""Nodes that the rig can prepare for a run: install scripts, take locks, examine."""
 
 
 def connection_to(name: str, node: Node) -> ShellNode:
-    """Not connected yet."""
+    """A connection that is not open yet."""
     return LocalNode(name, node) if node.ssh is None else SshNode(name, node)
 
 
@@ -31,8 +31,9 @@ async def open_nodes(
 ) -> AsyncGenerator[ShellNodes]:
     """Connects to the nodes (all, or those named) at once and yields them by name.
 
-    Raises the TransportError of the node that cannot be reached (the others' in its notes). With `on_unreachable` it is
-    told of each instead, and the node is yielded all the same: another attempt is made when it is used.
+    Raises the TransportError of the node that cannot be reached (the others' in its notes). With
+    `on_unreachable` nothing is raised: it is called for each of them, and the node is yielded all the same, to be tried
+    again when it is used.
     """
     nodes = {name: connection_to(name, inventory.nodes[name]) for name in names or list(inventory.nodes)}
     try:

@@ -1,4 +1,4 @@
-"""The operations of a node that has a shell: what `NodeConnection` names, as commands and node scripts."""
+"""The operations of `NodeConnection`, carried out as commands and node scripts in a shell."""
 
 from __future__ import annotations
 

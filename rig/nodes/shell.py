@@ -1,4 +1,4 @@
-"""Commands with deadlines, streams of lines, and files put in place whole, over whatever starts a command there.
+"""Commands with deadlines, streams of lines and atomic file writes, over any transport that can start a command.
 
 Commands are sh syntax and run by `/bin/sh -c` on the node, whatever the login shell is. A transport that fails
 (`TransportError`) is told apart from a command that ends badly (`CommandFailed`, 255 included) and from one that does
@@ -25,7 +25,7 @@ START_LIMIT_S = 30.0
 class Shell(ABC):
     """The shell of a node. Use from one event loop."""
 
-    transport: ClassVar[str]  # in a word, for findings
+    transport: ClassVar[str]  # its name in findings
 
     def __init__(self, name: str, node: Node) -> None:
         self.name = name
@@ -104,7 +104,7 @@ class Shell(ABC):
 
     @asynccontextmanager
     async def _place(self, command: str, deadline: float) -> AsyncGenerator[None]:
-        """A place among the commands that may run there at once."""
+        """One of the places for commands that may run at the same time."""
         try:
             async with asyncio.timeout_at(deadline):
                 await self._places.acquire()

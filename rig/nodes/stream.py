@@ -28,14 +28,14 @@ class Result:
 
 
 class Channel(Protocol):
-    """A running command as a transport offers it. Every method raises TransportError when the node is lost."""
+    """A running command, as each transport provides it. Every method raises TransportError when the node is lost."""
 
     async def read(self) -> bytes:
-        """Of stdout, at most CHUNK_BYTES; empty at its end. Nothing is read ahead beyond the transport's window."""
+        """At most CHUNK_BYTES of stdout; empty at its end. Nothing is read ahead beyond the transport's window."""
         ...
 
     async def read_error(self) -> bytes:
-        """Likewise of stderr."""
+        """The same for stderr."""
         ...
 
     async def write(self, data: bytes) -> None:
@@ -137,7 +137,7 @@ class Stream:
 
 
 async def collect(node: str, channel: Channel, data: bytes) -> Result:
-    """Feeds a command its stdin and returns all that it leaves. Raises NodeError when that is too much."""
+    """Feeds a command its stdin and returns all of its output. Raises NodeError when there is too much of it."""
     feeding = asyncio.create_task(_feed(channel, data))
     stdout = asyncio.create_task(_read_all(node, channel.read))
     stderr = asyncio.create_task(_read_all(node, channel.read_error))

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any
 
 from rig.errors import TargetError
 from rig.journal.records import InstanceServed
@@ -15,14 +16,16 @@ from rig.nodes.node import Nodes
 from rig.observe.cluster_view import ClusterView
 from rig.observe.events import EventLogs
 from rig.observe.logs import LogFollower
-from rig.observe.own import own_health
 from rig.observe.together import run_until
 from rig.observe.watch import Attention, WatchTiming, watch
 from rig.targets.target import Target
 
 
 class Observer:
-    """`urls` maps inventory nodes to their API; `connections` (may be empty) are the nodes whose logs are followed."""
+    """`urls` maps inventory nodes to their API; `connections` (may be empty) are the nodes whose logs are followed.
+
+    `health` journals that of the rig itself until it is cancelled.
+    """
 
     def __init__(
         self,
@@ -30,14 +33,16 @@ class Observer:
         urls: Mapping[str, str],
         journal: Journal,
         *,
-        connections: Nodes | None = None,
-        timing: WatchTiming | None = None,
+        connections: Nodes,
+        timing: WatchTiming,
+        health: Callable[[Journal], Coroutine[Any, Any, None]],
     ) -> None:
         self._target = target
         self._urls = dict(urls)
         self._journal = journal
-        self._connections: Nodes = connections or {}
-        self._timing = timing or WatchTiming()
+        self._connections = connections
+        self._timing = timing
+        self._health = health
         self._events = EventLogs(target, journal, connections=self._connections)
         self._reading = asyncio.Lock()
         self.attention: Attention = "close"
@@ -50,7 +55,7 @@ class Observer:
         await run_until(
             stop,
             watch(self._target, self._urls, self._journal, self._timing, lambda: self.attention),
-            own_health(self._journal),
+            self._health(self._journal),
             *followers,
         )
 

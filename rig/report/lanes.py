@@ -2,7 +2,7 @@
 
 Nodes: whether their API answered, who claimed to be master, memory. Instances: the view that counts is that of the one
 node that claims to be master, else of the answering node with the longest event log; what only others list is
-`elsewhere` (a node that replays its log shows old instances), and one of whose runners nothing is known is `listed`.
+`elsewhere` (a node that replays its log shows old instances), and one of whose processes nothing is known is `listed`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from rig.journal.records import AnyRecord, MasterSeen, NodeMemory, Reachability,
 MAX_SPANS: Final = 5000
 MAX_INSTANCES: Final = 1000
 MAX_SAMPLES: Final = 4096
-READY: Final = frozenset({"RunnerReady", "RunnerRunning"})
+READY: Final = ("Ready", "Running")
+"""How the status of a process that serves ends."""
 InstanceState: TypeAlias = Literal["ready", "starting", "failed", "listed", "elsewhere"]
 
 
@@ -185,7 +186,7 @@ class _Views:
     def __init__(self) -> None:
         self.node_ids: dict[str, str] = {}
         self._instances: dict[str, dict[str, Any]] = {}
-        self._runners: dict[str, dict[str, Any]] = {}
+        self._statuses: dict[str, dict[str, Any]] = {}
         self._index: dict[str, int] = {}
         self._silent: set[str] = set()
         self._masters: set[str] = set()
@@ -196,7 +197,7 @@ class _Views:
             case ViewChanged(facet="instances"):
                 self._instances[record.node] = _mapping(record.value)
             case ViewChanged(facet="runners"):
-                self._runners[record.node] = _mapping(record.value)
+                self._statuses[record.node] = _mapping(record.value)
             case ViewChanged(facet="node_id"):
                 self.node_ids[record.node] = str(record.value)
                 return False
@@ -221,7 +222,7 @@ class _Views:
             for name, item in self._instances[node].items():
                 model = str(_mapping(item).get("model"))
                 if node == chief:
-                    found[name] = (_state(_mapping(item), self._runners.get(node, {})), model)
+                    found[name] = (_state(_mapping(item), self._statuses.get(node, {})), model)
                 else:
                     found.setdefault(name, ("elsewhere", model))
         return found
@@ -233,11 +234,12 @@ class _Views:
         return max(answering, key=lambda node: (self._index.get(node, -1), node), default=None)
 
 
-def _state(instance: Mapping[str, Any], runners: Mapping[str, Any]) -> InstanceState:
-    statuses = {str(runners[runner]) for runner in _mapping(instance.get("runners")).values() if runner in runners}
+def _state(instance: Mapping[str, Any], known: Mapping[str, Any]) -> InstanceState:
+    """By what is known of the processes that make it up."""
+    statuses = {str(known[name]) for name in _mapping(instance.get("runners")).values() if name in known}
     if not statuses:
         return "listed"
-    if statuses <= READY:
+    if all(status.endswith(READY) for status in statuses):
         return "ready"
     if any("Fail" in status or "Shut" in status for status in statuses):
         return "failed"

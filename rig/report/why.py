@@ -101,7 +101,9 @@ def headlines(analysis: Analysis) -> list[str]:
     if rest:
         cut = sum(recovery.recovery_class == "censored" for recovery in rest)
         lines.append(f"not known: {cut} cut short by another fault or the end, {len(rest) - cut} by which instance")
-    return [*(lines if recoveries else []), *answers(analysis), errors(analysis)]
+    own = analysis.requests.total.lost_own_node
+    more = [f"{own} more requests lost while their own node was faulted"] if own else []
+    return [*(lines if recoveries else []), *answers(analysis), errors(analysis), *more]
 
 
 def answers(analysis: Analysis) -> list[str]:

@@ -28,7 +28,7 @@ def stamp_of(info: RunInfo) -> str | None:
     """What stands over every report of a run that was not on the real target."""
     if not info.embedded:
         return None
-    return f"EMBEDDED CLUSTER ({info.behaviour or 'unknown'}, pace {info.pace:g}): not a measurement of exo"
+    return f"EMBEDDED CLUSTER ({info.behaviour or 'unknown'}, pace {info.pace:g}): not a measurement of a real cluster"
 
 
 def pace_line(analysis: Analysis) -> str | None:

@@ -51,16 +51,17 @@ def keeper(*records: AnyRecord, most: int = MAX_ENTRIES) -> KeeperTape:
 
 
 class Heard:
-    """Batches as they are settled."""
+    """Batches as they are settled, and the ids of what never ended."""
 
     def __init__(self) -> None:
         self.batches: list[Settled] = []
+        self.never_ended: list[tuple[str, float]] = []
 
     def settled(self, batch: Settled) -> None:
         self.batches.append(batch)
 
     def unfinished(self, start: RequestStarted, end_t: float) -> None:
-        """Nothing is asked of them."""
+        self.never_ended.append((start.id, end_t))
 
 
 class Tape:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rig.analysis.intake.attempts import ROW, Recent, Together, row_of, table_of
+from rig.analysis.intake.batches import Batcher
 from rig.journal.records import RequestEnded, RequestStarted
 from tests.analysis.tape import A, B, Tape
 
@@ -102,3 +103,12 @@ def test_those_that_are_asked_for_are_taken_by_place_and_by_mark() -> None:
         assert attempts.where(asked).started_t.tolist() == [0, 3, 4]
         part = attempts.part(np.flatnonzero(marks))
         assert [part.id(at) for at in range(3)] == [attempts.id(at) for at in (0, 3, 4)]
+
+
+def test_of_an_id_that_ended_twice_without_a_start_only_the_first_can_have_begun_in_an_earlier_batch() -> None:
+    tape = Tape()
+    for ended_t in (10.0, 20.0, 30.0):
+        tape.add(RequestEnded(t=ended_t, id="r", outcome="error", how=None, started_t=1.0, ended_t=ended_t))
+    batcher = Batcher()
+    batcher.feed(tape.records())
+    assert batcher.cut().began_elsewhere == {0: "r", 1: "", 2: ""}

@@ -100,3 +100,11 @@ def test_what_never_struck_was_never_in_force() -> None:
     assert not in_force(fault).meets(0, 1e9)
     with pytest.raises(ValueError, match="fault 0 did not strike"):
         strike_of(fault)
+
+
+def test_a_fault_that_never_struck_is_forgotten_like_others() -> None:
+    tape, log = Tape(), FaultLog()
+    log.feed(tape.change(0, "freeze", "skipped", 10.0, reason="no node"))
+    assert log.forget(9.0) == []
+    assert log.forget(11.0) == [0]
+    assert log.all() == []

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from rig.analysis.recovery import outage as rule
 from rig.analysis.recovery.outage import Outage, Success, Trials
+from rig.analysis.recovery import outage as rule
 
 
 class Trial(NamedTuple):

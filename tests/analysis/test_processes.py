@@ -162,3 +162,9 @@ def test_the_share_of_a_core_is_told_from_the_first_to_the_last_look_at_an_idle_
 
 def test_looks_are_counted_by_the_pairs_of_each_node() -> None:
     assert watch(processes(1), processes(2), processes(3), processes(1, "node-2")).pairs() == 2
+
+
+def test_a_runner_may_take_less_of_a_core_than_the_main_process() -> None:
+    assert watch(runners(10, "8:1"), runners(20, "8:1", cpu_s=4.0)).spinning() == {"n, runner 8:1": 0.4}
+    assert watch(idle(10, 0), idle(20, 4)).spinning() == {}
+    assert watch(idle(10, 0), idle(20, 7)).spinning() == {"n, main process 7:1": 0.7}

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
-from rig.analysis.analyse import AT_ONCE, analyse
+from rig.analysis.analyse import AT_ONCE, analyse, analyse_batches
+from rig.analysis.checks.requests import describe
+from rig.analysis.intake.batches import batches
 from rig.analysis.recovery.faults import strike_of
 from rig.analysis.recovery.tracker import RecoveryTracker
 from rig.analysis.requests.counting import RequestCounter
 from rig.analysis.requests.counts import Counts, Objectives
-from rig.analysis.requests.tally import Tally
+from rig.analysis.requests.tally import Lost, Tally
 from rig.analysis.settings import settings_of
 from rig.journal.records import FaultKind, FaultState, How, RequestStarted
 from tests.analysis.generate import NODES, Shape, info_of, records_of
@@ -435,3 +438,34 @@ def test_the_first_two_hundred_are_listed() -> None:
     tape.end(300)
     requests = tape.analyse().requests
     assert (requests.total.lost, len(requests.listed)) == (210, 200)
+
+
+def test_a_listener_is_told_of_what_ended_with_its_records_and_of_what_did_not() -> None:
+    tape, heard = Tape(), Heard()
+    ended, running = tape.ok(10, 12), tape.started(20, A, "node-1")
+    tape.end(60)
+    analyse_batches(tape.info, batches(tape.records(), keep=True), listener=heard)
+    (batch,) = heard.batches
+    start, end = batch.attempts.pair(0)
+    assert (start.id, end.id, end.ended_t) == (ended, ended, 12)
+    assert heard.never_ended == [(running, 60)]
+
+
+def test_a_loss_by_the_rigs_own_unwedging_is_described_as_that() -> None:
+    lost = Lost(
+        id="r",
+        how="hung",
+        model=A,
+        entry="node-1",
+        streamed=True,
+        started_t=1.0,
+        stalled_t=2.0,
+        ended_t=3.0,
+        own=None,
+        fault=4,
+        unwedging=None,
+        evidence="",
+    )
+    assert describe(lost).endswith("at 1.0 s, fault 4")
+    assert describe(replace(lost, fault=None)).endswith("no fault near")
+    assert describe(replace(lost, fault=None, unwedging=4)).endswith("the rig's own unwedging after fault 4")

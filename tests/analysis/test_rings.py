@@ -74,3 +74,9 @@ def test_what_did_not_recover_is_told_with_the_ring_that_did_not_come_together()
         f"fault 0 (freeze), {A}: not within 4 min 10 s after the heal; "
         "i had of 3 ranks 2 idle and 1 connecting from 120.0 to 360.0 s",
     )
+
+
+def test_of_a_node_that_was_never_reached_before_its_silence_itself_is_the_end() -> None:
+    waiting = (view(10, "instances", RING), ranks(20, "Idle", "Idle", "Idle"))
+    silent = Reachability(t=130, node="node-1", since_t=None, reachable=False)
+    assert [one.to_t for one in found(*waiting, silent)] == [130]

@@ -136,6 +136,7 @@ def test_a_long_run_has_wider_buckets_and_loses_nothing() -> None:
     assert (levels[A].itl_s, levels[B].itl_s) == (pytest.approx(0.05), pytest.approx(0.1))
     assert levels[A].per_s == pytest.approx(1.5)
     assert lag_s == pytest.approx(0.02)
+    assert watch.levels(Window(0, 1000))[1] == pytest.approx(0.02)  # of buckets that were made wider
     assert watch.levels(Window(4096, 4104))[0][A].completed == 12
 
 

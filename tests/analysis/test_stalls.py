@@ -85,3 +85,9 @@ def test_a_sleep_anywhere_in_the_request_makes_it_void() -> None:
     assert found.voids(hung(120, 240)).tolist() == [True]
     assert found.voids(hung(151, 271)).tolist() == [False]
     assert found.voids(hung(20, 140)).tolist() == [False]
+
+
+def test_a_jump_of_the_wall_clock_between_two_batches_is_seen() -> None:
+    found = stalls(own(5, drift_s=0.0))
+    found.take(healths([health_row(own(6, drift_s=9.0))]))
+    assert [(stall.to_t, stall.length_s) for stall in found.kept] == [(6.0, 9.0)]

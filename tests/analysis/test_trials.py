@@ -97,3 +97,12 @@ def test_load_is_found_by_its_starts_whatever_ended_first() -> None:
     tape.ok(108, 132)
     tape.lost(112, 142, "hung", source="probe")
     assert failures(tape) == 0
+
+
+def test_a_probe_through_one_node_is_not_excused_by_what_failed_through_another() -> None:
+    tape = Tape()
+    tape.ok(108, 109, entry="node-2")
+    tape.ok(112, 113, entry="node-2")
+    tape.error(111, 111.1, entry="node-2")
+    tape.lost(111, 141, "hung", source="probe", entry="node-1")
+    assert failures(tape) == 2

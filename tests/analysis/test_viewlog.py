@@ -281,3 +281,12 @@ def test_of_an_instance_seen_while_the_claim_was_not_sure_it_is_doubtful_under_w
         "unknown"
     ]
     assert [name for name, _ in told(instances(10.3, "b", 10.1, "i"), seen[1])] == ["InstanceCreated"]
+
+
+def test_of_a_reign_that_is_left_out_nothing_is_told_and_of_the_others_all() -> None:
+    tape = keeper(
+        master(10.0, "a"), instances(20.0, "a", 19.0, "one"), master(30.0, "b"), instances(40.0, "b", 39.0, "one")
+    )
+    first, second = tape.reigns.all
+    assert [one.node for one in tape.views.chronicles([first], 1.0, 100.0)] == ["b"]
+    assert [one.node for one in tape.views.chronicles([second], 1.0, 100.0)] == ["a"]

@@ -17,7 +17,7 @@ from rig.journal.records import EventLogRead, EventSeen
 from rig.lab.exo.defects import Changes
 from rig.lab.simulated.soak import simulated_soak
 from rig.lab.simulated.verify import simulated_scenario
-from rig.verify.read import load_scenario
+from rig.run.scenarios.read import load_scenario
 from tests.defects.cases import Case
 from tests.defects.draw import drawn
 

@@ -7,7 +7,7 @@ import pytest
 from rig.config.defects import DEFECTS as NAMES
 from rig.lab.exo.behaviour import exo_0_3_70, sound, timers_for
 from rig.lab.exo.defects import DEFECTS, changes_of
-from rig.verify.read import stock_scenarios
+from rig.run.scenarios.read import stock_scenarios
 from tests.defects.__main__ import jobs_of, main
 from tests.defects.cases import CASES, KEEPER
 from tests.defects.draw import drawn

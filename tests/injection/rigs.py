@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,7 +72,9 @@ class Rig:
         async def instances() -> Sequence[InstanceView]:
             return self.instances
 
-        return AimContext(nodes=nodes, instances=instances, emulated=False)
+        return AimContext(
+            nodes=nodes, instances=instances, rehearsed=frozenset(), rdma_models=frozenset(), emulated=False
+        )
 
     def fault(
         self,
@@ -94,7 +97,9 @@ class Rig:
             model=MODEL if kind == "runner-kill" else None,
             sides=sides,
         )
-        return Fault(planned, self.context(nodes), self.journal, Identity(run="a run", owner="me@here"))
+        return Fault(
+            planned, self.context(nodes), self.journal, Identity(run="a run", owner="me@here", token=secrets.token_hex)
+        )
 
     def tree(self) -> list[psutil.Process]:
         return self.exo.tree()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 
@@ -41,8 +44,9 @@ def injector(
         schedule=schedule,
         context=rig.context(nodes),
         journal=rig.journal,
-        identity=Identity(run="a run", owner="me@here"),
+        identity=Identity(run="a run", owner="me@here", token=secrets.token_hex),
         recovered=recovered,
+        strike_until_t=lambda: math.inf,
     )
 
 
@@ -85,14 +89,7 @@ async def test_what_must_be_done_before_a_strike_is_done_within_the_gap(rig: Rig
 async def test_memory_and_processes_are_looked_at_around_each_fault(rig: Rig) -> None:
     async with open_nodes(rig.server.inventory(n1=rig.node())) as nodes:
         await upload(nodes["n1"])
-        stop = asyncio.Event()
-
-        async def recovered(index: int) -> bool:
-            if index == 1:
-                stop.set()
-            return True
-
-        await injector(rig, nodes, freezes(), recovered).run(stop)
+        await injector(rig, nodes, islice(freezes(), 2)).run(asyncio.Event())
     memory = [record.when for record in rig.journal.records if isinstance(record, NodeMemory)]
     assert memory == ["before fault 0", "after fault 0", "before fault 1", "after fault 1"]
 
@@ -122,7 +119,8 @@ async def test_a_stop_in_a_gap_and_a_strike_that_would_come_too_late(rig: Rig) -
         stop.set()
         await running
         late = injector(rig, nodes, freezes(hold_s=10.0))
-        late.strike_until_t = rig.journal.now() + 5.0
+        too_late_t = rig.journal.now() + 5.0
+        late.strike_until_t = lambda: too_late_t
         await late.run(asyncio.Event())
     assert rig.journal.records == []
 

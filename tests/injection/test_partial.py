@@ -33,7 +33,9 @@ async def cut(*instances: InstanceView, interface: str | None = None) -> Aim:
         return instances
 
     nodes = {name: SshNode(name, node(number)) for number, name in enumerate(NAMES, start=1)}
-    context = AimContext(nodes=nodes, instances=now, emulated=False, rdma_models=frozenset({"rdma/model"}))
+    context = AimContext(
+        nodes=nodes, instances=now, rehearsed=frozenset(), emulated=False, rdma_models=frozenset({"rdma/model"})
+    )
     planned = Planned(
         index=0,
         kind=KINDS["partition"],

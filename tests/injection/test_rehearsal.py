@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import subprocess
 import sys
 from itertools import islice
@@ -20,7 +21,7 @@ from rig.nodes.upload import upload
 from tests.injection.rigs import Rig
 
 THREE = Inventory(name="e", embedded=Embedded(nodes=3))
-NOW = Identity(run="rehearsal", owner="me@here")
+NOW = Identity(run="rehearsal", owner="me@here", token=secrets.token_hex)
 
 
 def test_one_of_each_kind_as_the_schedule_would_strike_it() -> None:

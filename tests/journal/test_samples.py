@@ -50,7 +50,7 @@ def test_the_table_of_faults_is_the_same(sample: Path, analysis: Analysis) -> No
 
 
 def differences(where: str, before: Any, now: Any) -> list[str]:
-    """Keys may have been added since, and checks."""
+    """Keys and checks may have been added since."""
     if where == ".checks":
         before, now = ({check["name"]: check for check in checks} for checks in (before, now))
     if isinstance(before, dict) and isinstance(now, dict):

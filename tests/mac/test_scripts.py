@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.hosts.hosts import Script
+from tests.hosts.hosts import Hosts, Script
 from tests.mac.mac import ANCHOR, FAULTS, Tools
 
 EXO = Path(__file__).with_name("fakeexo.pl")
@@ -150,5 +152,69 @@ def test_partition(node: Node, killed: bool) -> None:  # noqa: FBT001
     if not killed:
         assert script.end() == 0, script.said
     assert tools.reaches()
+    assert tools.enabled() == was
+    assert tools.must(f"pfctl -q -a {ANCHOR}_m1 -s rules") == ""
+
+
+# Answers whatever it is asked.
+RESOLVER = """
+import socket, sys
+listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+listener.bind(("", 53))
+print("up", flush=True)
+while True:
+    query, sender = listener.recvfrom(4096)
+    listener.sendto(query[:2] + b"\\x81\\x80" + query[4:], sender)
+"""
+SCUTIL = """#!/bin/sh
+[ "$*" = --dns ] && cat <<END
+DNS configuration
+
+resolver #1
+  search domain[0] : lan
+  nameserver[0] : ADDRESS
+  nameserver[1] : 127.0.0.1
+  if_index : 6 (en0)
+
+resolver #2
+  domain   : local
+  options  : mdns
+END
+"""
+
+
+@pytest.fixture
+def resolver(macs: Hosts) -> Iterator[str]:
+    """The address of one, on another Mac."""
+    command = [*macs.in_network("node-2"), sys.executable, "-c", RESOLVER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == "up\n"
+        yield macs.address("node-2")
+        server.kill()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_name_resolution(node: Node, resolver: str, killed: bool) -> None:  # noqa: FBT001
+    """The resolvers that `scutil` names, and nothing else of those machines."""
+    tools, was = node.tools, node.tools.enabled()
+    tools.must(f"mkdir -p {node.home}/bin")
+    tools.must(f"cat >{node.home}/bin/scutil <<'END OF FILE'\n{SCUTIL.replace('ADDRESS', resolver)}END OF FILE")
+    tools.must(f"chmod 755 {node.home}/bin/scutil")
+    script = Script(tools.start(f"PATH={node.home}/bin:$PATH {node.command('name-resolution.sh', hold='60')}"))
+    assert script.wait_for("struck"), script.said
+    assert script.fields("struck")["resolvers"] == f"{resolver},dns"
+    assert int(script.fields("struck")["packets"]) > 0
+    rules = tools.must(f"pfctl -q -a {ANCHOR}_m1 -s rules")
+    assert f"proto udp from any to {resolver} port = 53" in rules.replace("domain", "53")
+    assert "to 224.0.0.251 port = 5353" in rules.replace("mdns", "5353")
+    assert tools.reaches()
+    if killed:
+        tools.must(f"kill -KILL $(sed -n 's/^script_pid=//p' {node.rig_dir}/leases/m1)")
+        script.end()
+    tools.must(node.command("heal.sh", what="all"), timeout_s=90)
+    if not killed:
+        assert script.end() == 0, script.said
+        assert script.fields("healed")["reopened"] == "1"
     assert tools.enabled() == was
     assert tools.must(f"pfctl -q -a {ANCHOR}_m1 -s rules") == ""

@@ -51,6 +51,16 @@ async def test_a_sound_node(server: SshServer, exo: FakeExo) -> None:
     assert f"pid {main.pid}, 1 runners" in found["exo"].text
 
 
+async def test_a_node_that_is_this_machine(server: SshServer, exo: FakeExo) -> None:
+    main = exo.start()
+    found = await diagnose(server, server.node(ssh=None, local=True, exo=exo.process()))
+    assert "ssh" not in found
+    assert {check: found[check].level for check in ("local", "scripts", "exo", "clock", "leases")} == dict.fromkeys(
+        ("local", "scripts", "exo", "clock", "leases"), "ok"
+    )
+    assert f"pid {main.pid}" in found["exo"].text
+
+
 async def test_what_is_wrong_is_said_with_its_remedy(server: SshServer, exo: FakeExo) -> None:
     node = server.node(exo=exo.process(start=None), addresses=[])
     found = await diagnose(server, node)

@@ -9,6 +9,7 @@ from rig.clock import RunClock
 from rig.errors import JournalError
 from rig.journal.records import EventSeen, InstanceServed, MasterSeen, Own
 from rig.observe.observer import Observer
+from rig.observe.own import own_health
 from rig.observe.together import run_until
 from rig.observe.watch import WatchTiming
 from rig.targets.exo.api import Exo
@@ -29,7 +30,7 @@ async def test_it_observes_until_it_is_told_to_stop(api: Api, exo: Exo, written:
     before = asyncio.all_tasks()
     clock = Slept()
     written.journal.now, written.journal.wall_drift = clock.now, clock.wall_drift
-    observer = Observer(exo, {"a": api.url}, written.journal, timing=FAST)
+    observer = Observer(exo, {"a": api.url}, written.journal, connections={}, timing=FAST, health=own_health)
     stop = asyncio.Event()
     running = asyncio.create_task(observer.run(stop))
     await written.until(lambda: any(isinstance(record, Own) for record in written.records))
@@ -47,7 +48,7 @@ async def test_it_observes_until_it_is_told_to_stop(api: Api, exo: Exo, written:
 
 
 async def test_a_journal_that_fails_ends_it_with_that_error(api: Api, exo: Exo, written: Written) -> None:
-    observer = Observer(exo, {"a": api.url}, written.journal, timing=FAST)
+    observer = Observer(exo, {"a": api.url}, written.journal, connections={}, timing=FAST, health=own_health)
     running = asyncio.create_task(observer.run(asyncio.Event()))
     await written.until(lambda: bool(written.records))
     written.journal.failed = True
@@ -62,7 +63,9 @@ async def test_events_are_read_of_the_masters_and_who_served_is_journalled(
 ) -> None:
     other = Api()
     await other.start()
-    observer = Observer(exo, {"a": api.url, "b": other.url}, written.journal, timing=FAST)
+    observer = Observer(
+        exo, {"a": api.url, "b": other.url}, written.journal, connections={}, timing=FAST, health=own_health
+    )
     written.journal.write(MasterSeen(t=0, node="b", is_master=True, source="log", at_t=0))
     assert await observer.read_events() > 0
     assert {record.node for record in written.records if isinstance(record, EventSeen)} == {"b"}

@@ -57,7 +57,7 @@ async def test_the_charts_hold_what_the_journal_says(page: Page, lossy_run: Path
     assert drawn["instances"] == sum(len(instance.track.spans) for instance in instances)
     assert min(drawn[name] for name in ("outcomes", "throughput", "requests", "cpu")) > 10
     text = await page.value("document.body.innerText")
-    assert "EMBEDDED CLUSTER (exo-0.3.70, pace 10): not a measurement of exo" in text
+    assert "EMBEDDED CLUSTER (exo-0.3.70, pace 10): not a measurement of a real cluster" in text
     assert "THIS RUN DID NOT FINISH" in text
     assert all(lost.id in text for lost in analysis.requests.listed)
     assert page.problems == []
@@ -66,6 +66,7 @@ async def test_the_charts_hold_what_the_journal_says(page: Page, lossy_run: Path
 
 async def test_a_drag_zooms_every_chart_and_a_double_click_shows_all(page: Page, real_run: Path) -> None:
     await page.open(written(real_run).as_uri())
+    await page.value("document.getElementById('chart-latency').scrollIntoView()")
     before = await state(page)
     box: dict[str, float] = json.loads(
         await page.value(
@@ -101,6 +102,7 @@ async def test_pointing_at_a_request_says_which_it_is(page: Page, real_run: Path
     await page.open(written(real_run).as_uri())
     lost = read_report(real_run).analysis.requests.listed[0]
     await page.value(f"rigReport.zoom({lost.started_t - 0.2}, {lost.started_t + 0.2})")
+    await page.value("document.getElementById('chart-latency').scrollIntoView()")
     said: set[str] = set()
     box: dict[str, float] = json.loads(
         await page.value("JSON.stringify(document.querySelector('#chart-latency canvas').getBoundingClientRect())")

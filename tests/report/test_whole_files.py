@@ -21,6 +21,8 @@ from tests.analysis.generate import Shape, info_of, records_of, write_journal
 
 FINAL = ("summary.md", "summary.json", "junit.xml", "report.html", *FILES)
 
+pytestmark = pytest.mark.processes
+
 # Reads the run once. Then, for each number asked for, a child writes all reports and is killed by SIGKILL before it
 # runs its so-manieth line of the code that writes files; says `killed`, or `done` when it came to its end before that.
 BY_LINE = """
@@ -31,7 +33,6 @@ from rig.report.parquet import write_parquet
 from rig.report.write import read_report, write_report
 import pyarrow
 
-pytestmark = pytest.mark.processes
 pyarrow.Table.from_pylist([{"warm": 1}])  # what it imports late, once for all children
 folder, left = Path(sys.argv[1]), 0
 found = read_report(folder)

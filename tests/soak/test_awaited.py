@@ -8,7 +8,7 @@ import pytest
 
 from rig.journal.records import Facet, Reachability, ViewChanged
 from rig.observe.cluster_view import ClusterView
-from rig.soak.awaited import awaited
+from rig.run.awaited import awaited
 
 RING = {"i1234567-89": {"model": "m", "runners": {"id-a": "r1", "id-b": "r2"}, "port": 1}}
 STARTING = {"d": {"model": "m", "status": "starting", "instance": "i1234567-89", "error": None, "min_nodes": 2}}

@@ -13,7 +13,7 @@ from rig.journal.read import read_run
 from rig.journal.records import Finding, Unwedged
 from rig.lab.simulated.soak import simulated_soak
 from rig.observe.masters import masters_at
-from rig.soak import unwedging
+from rig.run import unwedging
 
 RING = Workload(
     name="ring", models=[Model(model="lab/tiny-b", min_nodes=3)], clients=3, output_tokens=Lengths(low=3, high=6)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import signal
 import time
 from collections.abc import Sequence
@@ -103,9 +104,15 @@ async def strike(order: Order) -> tuple[str, str]:
                     nodes=nodes,
                     instances=instances,
                     rehearsed=frozenset(nodes),
+                    rdma_models=frozenset(),
                     emulated=inventory.emulated is not None,
                 )
-                fault = Fault(planned(order), context, journal, Identity(run="sweep", owner=default_owner()))
+                fault = Fault(
+                    planned(order),
+                    context,
+                    journal,
+                    Identity(run="sweep", owner=default_owner(), token=secrets.token_hex),
+                )
                 return await fault.run(asyncio.Event()), fault.reason
     finally:
         journal.close()

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rig.journal.records import MasterSeen, Reachability, ViewChanged
-from rig.verify.known import Known, Names
-from rig.verify.scenario import Condition
+from rig.run.scenarios.known import Known, Names
+from rig.run.scenarios.scenario import Condition
 
 A, B = "lab/tiny-a", "lab/tiny-b"
 

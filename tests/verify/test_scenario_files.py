@@ -8,8 +8,8 @@ import pytest
 
 from rig.analysis.checks import calls
 from rig.errors import ConfigError
+from rig.run.scenarios.read import load_scenario, stock_scenarios
 from rig.targets.exo.checks import promises
-from rig.verify.read import load_scenario, stock_scenarios
 
 WHOLE = """name: mine
 about: something

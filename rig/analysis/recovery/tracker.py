@@ -103,7 +103,7 @@ class RecoveryTracker:
         return False if now >= heal_t + self.settings.settle_s else None
 
     def _worth_a_look(self, fault: int, heal_t: float, now: float) -> bool:
-        """Looking goes over every attempt since the strike: not before it can be true, and not all the time."""
+        """A look goes over every attempt since the strike: it waits until it can succeed, and is rate-limited."""
         looked_fault, looked_t = self._looked
         if now < heal_t + self.settings.sustained_s:
             return False
@@ -124,7 +124,7 @@ class RecoveryTracker:
         return sorted(self.recoveries, key=lambda recovery: (recovery.strike_t, order[recovery.model]))
 
     def settled_t(self) -> float:
-        """Everything that ended before this moment can be judged: no fault that matters to it is open."""
+        """Requests that ended before this moment can be judged: no fault that concerns them is open."""
         open_t = self.context.faults.oldest_open_t()
         pending_t = min((strike_of(fault) for fault, _ in self._pending), default=None)
         return min(t - HORIZON_S for t in (self.context.now_t, open_t, pending_t) if t is not None)
@@ -148,9 +148,9 @@ class RecoveryTracker:
         return True
 
     def _stuck(self, rows: Rows, model: str, from_t: float, to_t: float) -> bool:
-        """A probe sent in that time still waits, while no loaded request sent later the same way has been served.
+        """A probe sent in that time still waits, and no request of the load sent later through its node was served.
 
-        One through a node that had just been restarted is waited for no more than its failure would count.
+        A probe through a node that had just been restarted is ignored, as its failure would be.
         """
         rejoins = self.context.windows.rejoins
         for start in self._requests.in_flight:

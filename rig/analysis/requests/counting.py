@@ -1,4 +1,4 @@
-"""Counting requests: each with its outcome, its faults and its times. Memory does not grow with the run.
+"""Counts requests with their outcomes, faults and times, in memory that does not grow with the run.
 
 A request that ended waits until nothing that could still be written would change how it is counted: a strike, a heal or
 a recovery that belongs to its time. Then it is counted, with some thousand others at once, and forgotten; only lost
@@ -144,7 +144,7 @@ class RequestCounter:
         return Settled(attempts, own.astype(np.int8), void, exposed, met)
 
     def _met(self, attempts: Rows) -> dict[int, Bools]:
-        """By effective fault, what was exposed to it: in flight at its strike, or started in an outage of its model."""
+        """Exposed requests by effective fault: in flight at its strike, or started in an outage of their model."""
         found: dict[int, Bools] = {}
         lives, starts = Near(attempts.started_t, attempts.ended_t), Near(attempts.started_t, attempts.started_t)
         for fault in self._context.faults.struck_in(lives.first_t, lives.last_t):
@@ -158,7 +158,7 @@ class RequestCounter:
         return found
 
     def unwedged(self, attempts: Rows) -> Bools:
-        """What was exposed to an unwedging: in flight at its restart, or sent before its model served again."""
+        """Mask of the requests exposed to an unwedging: in flight at it, or sent before their model served again."""
         found: dict[int, Bools] = {}
         lives, starts = Near(attempts.started_t, attempts.ended_t), Near(attempts.started_t, attempts.started_t)
         for model, number, window in self._rescues.outages(lives.first_t, lives.last_t):
@@ -172,7 +172,7 @@ class RequestCounter:
         return np.logical_or.reduce([np.zeros(len(attempts), dtype=np.bool_), *found.values()])
 
     def _attribute(self, attempts: Rows, failed: Bools) -> None:
-        """Decided with the recovery of its model; else to the fault that struck its own node."""
+        """Failures that no recovery of their model took are attributed to the fault that struck their own node."""
         left = np.flatnonzero(failed & (attempts.fault == NOBODY))
         rows = attempts.where(left)
         near = Near(rows.stalled_t, rows.ended_t)
@@ -204,8 +204,8 @@ class RequestCounter:
             (result.listed_own if own_node[at] else result.listed).append(_lost(settled, at))
 
     def _time(self, settled: Settled, calm: Bools) -> None:
-        """In an open loop from when it was due, and from its start as well. Void ones are in no time; their tokens
-        came all the same."""
+        """In an open loop, latencies are from when requests were due, and from their start as well. Void requests are
+        not timed; their tokens count all the same."""
         objectives, result = self._context.settings.objectives, self.result
         attempts, void = settled.attempts, settled.void
         gaps = attempts.gaps()
@@ -232,18 +232,18 @@ class RequestCounter:
         self.result.late_max_s = max(self.result.late_max_s, float(late_s.max()))
 
     def _remark(self, attempts: Attempts) -> None:
-        result, told = self.result, attempts.told
+        result, details = self.result, attempts.details
         last_t = float(attempts.ended_t.max())
         result.last_t = last_t if result.last_t is None else max(result.last_t, last_t)
-        result.unclean += len(attempts.positions(told.unclean))
-        for position in attempts.positions(told.damaged):
+        result.unclean += len(attempts.positions(details.unclean))
+        for position in attempts.positions(details.damaged):
             result.damaged += 1
-            result.damaged_ids.append(told.ids[position])
+            result.damaged_ids.append(details.ids[position])
 
 
 @dataclass(slots=True)
 class _Cell:
-    """Everything of one model, entry node and way of answering. `calm_times` are of those that count as calm."""
+    """Counts and times of one way. `calm_times` are of the requests that count as calm."""
 
     counts: Counts = field(default_factory=Counts)
     calm: Counts = field(default_factory=Counts)
@@ -273,12 +273,12 @@ class _Cell:
 
 
 def _codes(attempts: Rows) -> list[int]:
-    """The ways that any of them went."""
+    """The ways of these requests."""
     return np.unique(attempts.way).tolist()
 
 
 def _note(found: dict[int, Bools], number: int, length: int, reach: slice, which: Bools) -> None:
-    """These of those in reach were exposed to this fault."""
+    """Mark these rows, of those in reach, as exposed to this fault."""
     if which.any():
         if number not in found:
             found[number] = np.zeros(length, dtype=np.bool_)
@@ -286,7 +286,7 @@ def _note(found: dict[int, Bools], number: int, length: int, reach: slice, which
 
 
 def _add(counts: Counts, settled: Settled, which: Bools) -> None:
-    """Those rows."""
+    """Count the rows of a mask."""
     total = int(np.count_nonzero(which))
     if not total:
         return
@@ -297,11 +297,11 @@ def _add(counts: Counts, settled: Settled, which: Bools) -> None:
     counts.own_node += int(np.count_nonzero(which & own_node))
     counts.own_rejoining += int(np.count_nonzero(which & rejoining))
     counts.void += int(np.count_nonzero(which & settled.void))
-    told = which & ~settled.void
-    counts.completed += int(np.count_nonzero(told & attempts.ok))
-    counts.error += int(np.count_nonzero(told & attempts.error))
-    counts.error_own_node += int(np.count_nonzero(told & attempts.error & own_node))
-    lost = told & attempts.lost
+    judged = which & ~settled.void
+    counts.completed += int(np.count_nonzero(judged & attempts.ok))
+    counts.error += int(np.count_nonzero(judged & attempts.error))
+    counts.error_own_node += int(np.count_nonzero(judged & attempts.error & own_node))
+    lost = judged & attempts.lost
     if lost.any():
         counts.lost += int(np.count_nonzero(lost))
         counts.lost_own_node += int(np.count_nonzero(lost & own_node))

@@ -40,7 +40,7 @@ class Counts:
     empty: int = 0
 
     def take(self, other: Counts) -> None:
-        """Add all of another one."""
+        """Add the counts of another."""
         for name in _COUNTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -80,8 +80,8 @@ class Quantiles:
 
 
 class Timed:
-    """Requests that ended, all streamed or none, as columns: `good` are those that completed, the other columns are of
-    these alone, NaN where there is no such time. `gaps` are buckets and counts of all of them."""
+    """Requests that ended, either all streamed or none, as columns. `good` is the mask of those that completed; the
+    other columns are of these alone, NaN where there is no such time. `gaps` are buckets and counts of all."""
 
     __slots__ = ("ended_t", "failed", "first_t", "gap_max_s", "gaps", "good", "itl_s", "streamed", "token_sum")
 
@@ -124,7 +124,7 @@ class Latencies:
     gap_max_s: float = 0.0
 
     def add(self, timed: Timed, from_t: Floats, objectives: Objectives = NO_OBJECTIVES) -> None:
-        """`from_t` are the starts, or when they were due to start where arrivals do not wait for answers."""
+        """`from_t` are the starts; in an open loop, when the requests were due."""
         self.tokens += timed.token_sum
         self.chunk_gap.add_counts(timed.gaps[:, 0], timed.gaps[:, 1])
         self.gap_max_s = max(self.gap_max_s, timed.gap_max_s)
@@ -143,9 +143,9 @@ class Latencies:
         self.met += int(objectives.met(begun_s, timed.itl_s, e2el_s).sum())
 
     def take(self, other: Latencies) -> None:
-        """Add all of another one."""
-        for mine, its in ((self.ttft, other.ttft), (self.itl, other.itl), (self.e2el, other.e2el)):
-            mine.merge(its.record())
+        """Add the latencies of another."""
+        for sketch, added in ((self.ttft, other.ttft), (self.itl, other.itl), (self.e2el, other.e2el)):
+            sketch.merge(added.record())
         self.chunk_gap.merge(other.chunk_gap.record())
         self.good += other.good
         self.met += other.met

@@ -14,7 +14,7 @@ from rig.lab.audit.lives import BUSY_S
 from rig.lab.audit.reach import died_within, never_woke, not_serving, stopped_within
 from rig.lab.audit.rigs import EPSILON_S, RigAccount, RigRequest
 from rig.lab.ledger import RequestOpened
-from rig.soak.run import HURRY_S
+from rig.run.activities import HURRY_S
 
 
 def compare_requests(rig: RigAccount, cluster: ClusterAccount, findings: Findings) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from random import Random
 from typing import Any, Final, TypeVar
 
 from rig.config.inventory import Embedded, Emulated, ExoProcess, Inventory, Node, Ssh
@@ -15,8 +16,11 @@ from rig.lab.exo.defects import Changes, changes_of
 from rig.lab.exo.simulation import Simulation
 from rig.lab.simulated.api import FIRST_PORT, VirtualExo, port_of
 from rig.lab.simulated.chat import ChatConnection
-from rig.lab.simulated.loop import VirtualLoop, run_virtual
+from rig.lab.simulated.loop import LoopClock, VirtualLoop, run_virtual
 from rig.lab.simulated.node import VirtualNode
+from rig.observe.own import own_health
+from rig.run.halting import Halt
+from rig.run.stand import Stand
 
 T = TypeVar("T")
 
@@ -89,6 +93,22 @@ class VirtualCluster:
 
     def target(self) -> VirtualExo:
         return VirtualExo(self.sim)
+
+    def stand(self, loop: VirtualLoop) -> Stand:
+        """To be made inside the loop."""
+        rng = Random(self.spec.seed)
+        return Stand(
+            inventory=self.inventory,
+            nodes=self.connections(),
+            target=self.target(),
+            owner="simulation",
+            pids={},
+            rehearsed=frozenset(self.names),
+            halt=Halt(),
+            clock=lambda: LoopClock(loop),
+            token=lambda size: rng.randbytes(size).hex(),
+            health=own_health,
+        )
 
     def run(self, main: Callable[[VirtualLoop], Coroutine[Any, Any, T]], *, limit_s: float) -> T:
         """Run a coroutine of the rig against this cluster, for at most `limit_s` real seconds. Raises ClusterError."""

@@ -1,4 +1,4 @@
-"""A soak of a simulated cluster: `rig.soak` as it is, under virtual time, journalled into a run folder as any other."""
+"""A soak of a simulated cluster: the rig's own, under virtual time, journalled into a run folder as any other."""
 
 from __future__ import annotations
 
@@ -7,20 +7,15 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from rig.clock import RunClock
 from rig.config.inventory import Embedded
 from rig.config.workload import Workload
 from rig.faults.plan.plan import Plan
 from rig.journal.records import RunEnded
-from rig.journal.run import write_run
-from rig.journal.write import Journal
 from rig.lab.exo.defects import Changes
 from rig.lab.simulated.cluster import VirtualCluster
-from rig.lab.simulated.loop import LoopClock, VirtualLoop
-from rig.soak.describe import describe
-from rig.soak.halting import Halt
-from rig.soak.run import SoakRun
-from rig.soak.settings import paced
+from rig.lab.simulated.loop import VirtualLoop
+from rig.run.settings import paced
+from rig.run.soak import SoakRun, soak_on
 
 
 def simulated_soak(  # noqa: PLR0913 (what a run is made of)
@@ -49,25 +44,14 @@ def simulated_soak(  # noqa: PLR0913 (what a run is made of)
         length_s=length_s,
         seed=seed,
         folder=folder,
-        owner="simulation",
-        pids_allowed={},
     )
-    info = describe(settings, RunClock(), dict.fromkeys(cluster.names))
-    write_run(folder, info)
 
     async def main(loop: VirtualLoop) -> RunEnded:
-        journal = Journal(folder, LoopClock(loop))
-        nodes, target = cluster.connections(), cluster.target()
-        try:
-            run = SoakRun(settings, info, nodes, target, journal, Halt(), rehearsed=frozenset(cluster.names))
+        with soak_on(cluster.stand(loop), settings, forensics=None) as run:
             other = None if beside is None else asyncio.create_task(beside(run))
             ended = await run.run()
             if other is not None:
                 other.cancel()
             return ended
-        finally:
-            for node in nodes.values():
-                await node.close()
-            journal.close()
 
     return cluster.run(main, limit_s=limit_s)

@@ -1,17 +1,16 @@
-"""A scripted scenario on a simulated cluster: `rig.verify` as it is, under virtual time."""
+"""A scripted scenario on a simulated cluster: `rig.run.scenarios` as it is, under virtual time."""
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from rig.config.inventory import Embedded
 from rig.config.workload import Model, Workload
 from rig.lab.exo.defects import Changes
 from rig.lab.simulated.cluster import VirtualCluster
-from rig.lab.simulated.loop import LoopClock, VirtualLoop
-from rig.verify.run import Stand, journal_scenario
-from rig.verify.scenario import Scenario
+from rig.lab.simulated.loop import VirtualLoop
+from rig.run.scenarios.run import journal_scenario
+from rig.run.scenarios.scenario import Scenario
 
 
 def simulated_scenario(
@@ -34,22 +33,6 @@ def simulated_scenario(
         workload = workload.model_copy(update={"models": models})
 
     async def main(loop: VirtualLoop) -> float:
-        nodes = cluster.connections()
-        stand = Stand(
-            inventory=cluster.inventory,
-            workload=workload,
-            nodes=nodes,
-            target=cluster.target(),
-            owner="simulation",
-            pids={},
-            rehearsed=frozenset(cluster.names),
-        )
-        try:
-            return await journal_scenario(
-                stand, scenario, folder, asyncio.Event(), lambda: "finished", lambda _: None, LoopClock(loop)
-            )
-        finally:
-            for node in nodes.values():
-                await node.close()
+        return await journal_scenario(cluster.stand(loop), workload, scenario, folder, lambda _: None)
 
     return cluster.run(main, limit_s=limit_s)

@@ -16,7 +16,7 @@ from rig.faults.plan.plan import KindPlan, Plan, settings_of
 from rig.journal.read import read_run
 from rig.journal.records import AnyRecord, LockLost, Own, RunEnded
 from rig.lab.simulated.soak import simulated_soak
-from rig.soak.run import SoakRun
+from rig.run.soak import SoakRun
 
 PACE = 6.0
 WORKLOAD = Workload(

@@ -13,7 +13,7 @@ from rig.config.workload import Model, Workload
 from rig.journal.read import read_run
 from rig.lab.exo.defects import Changes
 from rig.lab.simulated.verify import simulated_scenario
-from rig.verify.read import load_scenario
+from rig.run.scenarios.read import load_scenario
 
 WORKLOAD = Workload(name="two", models=[Model(model="lab/tiny-a"), Model(model="lab/tiny-b")])
 MENDED = Changes({"keeper_forgets_retry": True})

@@ -80,7 +80,7 @@ const STATE = { ready: ["good", false], starting: ["slow", false], failed: ["bad
 
 chart("instances", {
   title: "Instances", height: () => 14 + BOTTOM + Math.max(rows.length, 2) * (ROW + 3),
-  note: `as the master's view has them; green: ready, amber: starting, red: failed, grey: runners unknown, hatched: listed by another node only${data.instances_left_out ? `; ${data.instances_left_out} more are not shown` : ""}`,
+  note: `as the master's view has them; green: ready, amber: starting, red: failed, grey: state unknown, hatched: listed by another node only${data.instances_left_out ? `; ${data.instances_left_out} more are not shown` : ""}`,
   label: `Lifetimes and states of ${data.instances.length} instances`,
   paint(g) {
     if (!rows.length) return nothing(g, "unknown: no view of instances is in the journal");

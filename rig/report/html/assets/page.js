@@ -12,7 +12,9 @@ function legend() {
     host.append(item);
   };
   const counts = FATES.map((_, f) => R.fate.filter((found) => found === f).length);
-  FATES.forEach((fate, f) => counts[f] && key(`${fate} ${counts[f]}`, (ctx) => {
+  const own = FATES.map((_, f) => Object.entries(R.more).filter(([i, more]) => more.own === "node" && R.fate[i] === f).length);
+  const said = (fate, f) => (fate === "lost" && own[f] ? `lost ${counts[f] - own[f]} + ${own[f]} own node` : `${fate} ${counts[f]}`);
+  FATES.forEach((fate, f) => counts[f] && key(said(fate, f), (ctx) => {
     ctx.fillStyle = ctx.strokeStyle = palette[fate]; ctx.lineWidth = 1.6; shape(ctx, FATE_SHAPE[fate], 8, 7, 4);
   }));
   kinds.forEach((kind) => key(`${kindLetter(kind)} ${kind} ${data.faults.filter((f) => f.kind === kind).length}`, (ctx) => {

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rig.journal.records import AnyRecord
 from rig.observe.cluster_view import ClusterView, InstanceOn
-from rig.verify.scenario import Condition
+from rig.run.scenarios.scenario import Condition
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 from rig.clock import Pace
 from rig.journal.write import Journal
-from rig.verify.known import Before, Known
-from rig.verify.scenario import Condition
+from rig.run.scenarios.known import Before, Known
+from rig.run.scenarios.scenario import Condition
 
 LOOK_S: Final = 0.05
 BUSY_S: Final = 2.0

@@ -10,11 +10,12 @@ from typing import Any, Final, Literal
 from rig.clock import Pace
 from rig.config.workload import Model
 from rig.errors import TargetError
+from rig.injection.fault import Token
 from rig.journal.records import ApiCall
 from rig.journal.write import Journal
+from rig.run.scenarios.known import Known
+from rig.run.scenarios.scenario import Delete, DeleteInstance, Deploy, NodeCount, Place
 from rig.targets.target import Target
-from rig.verify.known import Known
-from rig.verify.scenario import Delete, DeleteInstance, Deploy, NodeCount, Place
 
 APPEARS_S: Final = 30.0
 """At pace 1: how long a placement may be on its way."""
@@ -40,6 +41,7 @@ class Asking:
     known: Known
     journal: Journal
     pace: Pace
+    token: Token
 
     async def deploy(self, step: Deploy) -> int:
         """The status that was answered. Raises NotAsked without an answer."""
@@ -84,7 +86,7 @@ class Asking:
 
     async def delete(self, step: Delete) -> int:
         node, unknown = self._node(), step.of == "unknown"
-        subject = str(uuid.uuid4()) if unknown else self.known.names.ids.get(step.of)
+        subject = str(uuid.UUID(hex=self.token(16))) if unknown else self.known.names.ids.get(step.of)
         if subject is None:
             raise NotAsked(f"the id of the deployment {step.of} was never told")
         asked_t = self.journal.now()
@@ -98,7 +100,7 @@ class Asking:
 
     async def delete_instance(self, step: DeleteInstance) -> int:
         node, unknown = self._node(), step.of == "unknown"
-        subject = str(uuid.uuid4()) if unknown else self.known.instance(step.of)
+        subject = str(uuid.UUID(hex=self.token(16))) if unknown else self.known.instance(step.of)
         if subject is None:
             raise NotAsked(f"{step.of} has no instance that is listed")
         asked_t = self.journal.now()

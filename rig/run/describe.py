@@ -4,56 +4,69 @@ from __future__ import annotations
 
 import platform
 import subprocess
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 import rig
 from rig.clock import RunClock
-from rig.injection.schedule import Planned, draw, expected_count
+from rig.injection.schedule import expected_count
 from rig.journal.run import PlannedFault, RunInfo
-from rig.soak.settings import SoakSettings
+from rig.run.settings import SoakSettings
+from rig.run.stand import Stand
 
 _LIBRARIES: Final = ("asyncssh", "httpx", "msgspec", "pandas", "psutil", "pydantic", "rich", "uvloop")
 _SPARE_FAULTS: Final = 20  # beyond the expected ones: a quick target is struck more often
 
 
-def describe(settings: SoakSettings, clock: RunClock, revisions: dict[str, str | None]) -> RunInfo:
-    """`revisions` are the target's, per node; None where it could not be found out."""
+def describe(settings: SoakSettings, stand: Stand, clock: RunClock) -> RunInfo:
+    """What `run.json` says about a soak."""
     plan, pace = settings.plan, settings.pace.factor
-
-    def sequence() -> Iterator[Planned]:
-        return draw(plan, settings.inventory, settings.models, settings.seed)
-
-    expected = expected_count(sequence(), plan, duration_s=settings.length_s, pace=pace)
-    return RunInfo(
-        run=settings.folder.name,
-        wall_start=clock.wall_start,
-        wall_start_iso=datetime.fromtimestamp(clock.wall_start, UTC).isoformat(timespec="seconds"),
-        rig_version=rig.__version__,
-        rig_revision=own_revision(),
-        python=platform.python_version(),
+    expected = expected_count(settings.schedule(), plan, duration_s=settings.length_s, pace=pace)
+    info = describe_run(settings.folder.name, stand, clock)
+    return replace(
+        info,
         seed=settings.seed,
         duration_s=settings.length_s,
-        pace=pace,
-        embedded=settings.inventory.emulated is not None,
-        behaviour=settings.behaviour,
-        inventory=settings.described(settings.inventory),
-        workload=settings.described(settings.workload),
-        plan=settings.described(plan),
+        workload=settings.workload.model_dump(mode="json"),
+        plan=plan.model_dump(mode="json"),
         schedule=[
             PlannedFault(
                 fault=planned.index, kind=planned.kind.name, aim=planned.aim, hold_s=planned.hold_s, gap_s=planned.gap_s
             )
-            for planned in islice(sequence(), expected + _SPARE_FAULTS)
+            for planned in islice(settings.schedule(), expected + _SPARE_FAULTS)
         ],
         expected_faults=expected,
-        target_revisions=revisions,
-        pids_allowed=settings.pids_allowed,
-        versions=software(),
+    )
+
+
+def describe_run(name: str, stand: Stand, clock: RunClock) -> RunInfo:
+    """The part that all runs have in common: where the run takes place, and with which software."""
+    emulated, versions = stand.inventory.emulated, software()
+    return RunInfo(
+        run=name,
+        wall_start=clock.wall_start,
+        wall_start_iso=datetime.fromtimestamp(clock.wall_start, UTC).isoformat(timespec="seconds"),
+        rig_version=rig.__version__,
+        rig_revision=own_revision(),
+        python=versions["python"],
+        seed=0,
+        duration_s=0.0,
+        pace=stand.pace.factor,
+        embedded=emulated is not None,
+        behaviour=None if emulated is None else emulated.behaviour,
+        inventory=stand.inventory.model_dump(mode="json"),
+        workload={},
+        plan={},
+        schedule=[],
+        expected_faults=0,
+        target_revisions=dict.fromkeys(stand.inventory.nodes),
+        pids_allowed=stand.pids,
+        versions=versions,
     )
 
 
@@ -63,7 +76,7 @@ def own_revision() -> str | None:
     if not (folder / ".git").exists():
         return None
     try:
-        told = subprocess.run(
+        described = subprocess.run(
             ["git", "-C", str(folder), "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"],
             capture_output=True,
             text=True,
@@ -72,7 +85,7 @@ def own_revision() -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return told.stdout.strip() or None
+    return described.stdout.strip() or None
 
 
 def software() -> dict[str, str]:

@@ -56,13 +56,13 @@ class Halt:
 
 async def unless(event: asyncio.Event, work: Coroutine[Any, Any, _T]) -> _T | None:
     """The work's result, or None when the event was set before it was done; the work is cancelled then."""
-    task, told = asyncio.create_task(work), asyncio.create_task(event.wait())
+    task, waiting = asyncio.create_task(work), asyncio.create_task(event.wait())
     try:
-        await asyncio.wait({task, told}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return await task
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         return None
     finally:
-        told.cancel()
+        waiting.cancel()

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from rig.clock import Pace
-from rig.errors import NodeError, TargetError
+from rig.errors import NodeError
 from rig.faults.plan.kind import RoleNode
 from rig.faults.plan.registry import KINDS
-from rig.injection.aim import MASTER_LIMIT_S, AimContext, InstanceView
+from rig.injection.aim import MASTER_LIMIT_S, AimContext
 from rig.injection.fault import Fault, Identity, write_inventory
 from rig.injection.schedule import Planned, by_hand
 from rig.journal.records import FaultState, Look
 from rig.journal.write import Journal
-from rig.nodes.node import Nodes
-from rig.targets.target import Target
-from rig.verify.known import Known
-from rig.verify.scenario import Crash, Lose, Strike
+from rig.run.scenarios.known import Known
+from rig.run.scenarios.scenario import Crash, Lose, Strike
 
 DOWN_AT_MOST_S: Final = 600.0
 """A node that is kept down comes back after so long, whatever becomes of the controller."""
@@ -44,20 +41,19 @@ class Down:
 
 @dataclass
 class Harming:
-    nodes: Nodes
-    target: Target
+    context: AimContext
     known: Known
     journal: Journal
     identity: Identity
     pace: Pace
-    rehearsed: frozenset[str]
-    emulated: bool
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _down: dict[str, Down] = field(default_factory=dict[str, Down])
 
     async def look(self, look: Look, fault: int | None = None) -> None:
         """What runs where, for the checks that compare."""
-        seen = await asyncio.gather(*(conn.inspect("all") for conn in self.nodes.values()), return_exceptions=True)
+        seen = await asyncio.gather(
+            *(conn.inspect("all") for conn in self.context.nodes.values()), return_exceptions=True
+        )
         for one in seen:
             if isinstance(one, NodeError):
                 continue
@@ -151,10 +147,7 @@ class Harming:
             raise NotHarmed(f"the {planned.kind.name} ({planned.aim}) was {state}")
 
     def _fault(self, planned: Planned) -> Fault:
-        context = AimContext(
-            nodes=self.nodes, instances=self._instances, rehearsed=self.rehearsed, emulated=self.emulated
-        )
-        return Fault(planned, context, self.journal, self.identity)
+        return Fault(planned, self.context, self.journal, self.identity)
 
     def _planned(
         self,
@@ -185,20 +178,3 @@ class Harming:
         if not candidates:
             raise NotHarmed(f"no node is {which}{'' if of is None else f' of {of}'}")
         return candidates[0]
-
-    async def _instances(self) -> Sequence[InstanceView]:
-        """Read anew, for aiming at a runner."""
-        best = self.known.view.best()
-        if best is None:
-            raise TargetError("no node's API answers")
-        fresh = await self.target.instances(self.nodes[best].node.api)
-        names = self.known.view.node_of
-        return [
-            InstanceView(
-                instance_id=identity,
-                model=view["model"] or "",
-                runners={name: runner for node, runner in view["runners"].items() if (name := names(node))},
-                port=view["port"],
-            )
-            for identity, view in fresh.items()
-        ]

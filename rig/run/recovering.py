@@ -17,8 +17,8 @@ from rig.journal.write import Journal
 from rig.load.prober import Prober
 from rig.observe.observer import Observer
 from rig.observe.views import Instances
-from rig.soak.successes import Successes
-from rig.soak.unwedging import Unwedger, restart_stages, wedged_nodes
+from rig.run.successes import Successes
+from rig.run.unwedging import Unwedger, restart_stages, wedged_nodes
 
 MOST_EVENTS: Final = 10_000
 """Of a log that is read over the API between faults: some seconds of exo's time. A longer one is read at the end."""

@@ -16,7 +16,7 @@ from rig.config.problems import FieldPath, Problem, error_of, locate
 from rig.config.stock import stock_folder
 from rig.config.tree import parse
 from rig.errors import ConfigError
-from rig.verify.scenario import Condition, Scenario, Step
+from rig.run.scenarios.scenario import Condition, Scenario, Step
 
 FOLDER: Final = "verify"
 _READ_MAX: Final = (1 << 20) + 1

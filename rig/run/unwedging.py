@@ -8,7 +8,6 @@ and only when the others did not suffice: with it deployments may go, and every 
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
@@ -110,7 +109,7 @@ class Unwedger:
         if await self._main_is_gone(conn):
             return await self._start(fault, conn, started_t)
         act = act_on_node(CRASH, conn.name, conn.node, CRASH.settings())
-        name = f"unwedge.{max(fault, 0)}.{secrets.token_hex(3)}"
+        name = f"unwedge.{max(fault, 0)}.{self.identity.token(3)}"
         watcher = Watcher(conn, act, name, 0.0, lambda: None)
         try:
             await watcher.run({"id": name, "run": self.identity.run, "owner": self.identity.owner, "hold": "0"})

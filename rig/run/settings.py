@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rig.clock import Pace
 from rig.config.inventory import Inventory
@@ -12,7 +13,7 @@ from rig.config.paced import paced_workload
 from rig.config.workload import Workload
 from rig.faults.plan.paced import paced_plan
 from rig.faults.plan.plan import Plan
-from rig.injection.schedule import strike_until_s
+from rig.injection.schedule import Planned, draw, strike_until_s
 from rig.observe.watch import WatchTiming
 
 _PROBE_FAST_S: Final = 0.25
@@ -43,12 +44,6 @@ class SoakSettings:
     length_s: float
     seed: int
     folder: Path
-    owner: str
-    pids_allowed: dict[str, list[str]]
-
-    @property
-    def behaviour(self) -> str | None:
-        return None if self.inventory.emulated is None else self.inventory.emulated.behaviour
 
     @property
     def entries(self) -> dict[str, str]:
@@ -96,17 +91,14 @@ class SoakSettings:
         """Between two looks at an idle target: long enough for its periodic work to even out."""
         return max(self.pace.scale(_IDLE_S), 2.0)
 
-    @property
-    def watching(self) -> WatchTiming:
-        return watching(self.pace)
+    def schedule(self) -> Iterator[Planned]:
+        """From its beginning, without an end; the same each time."""
+        return draw(self.plan, self.inventory, self.models, self.seed)
 
     @property
     def strike_until_s(self) -> float:
         """Seconds after the start of the load from which no hold may last any longer, so that recoveries are seen."""
         return strike_until_s(self.plan, self.length_s, self.pace.factor)
-
-    def described(self, what: Workload | Plan | Inventory) -> dict[str, Any]:
-        return what.model_dump(mode="json")
 
 
 def watching(pace: Pace) -> WatchTiming:
@@ -132,8 +124,6 @@ def paced(
     length_s: float,
     seed: int | None,
     folder: Path,
-    owner: str,
-    pids_allowed: dict[str, list[str]],
 ) -> SoakSettings:
     """Settings from the files as they were read. The pace is that of the embedded cluster, 1 for real nodes."""
     pace = Pace(1.0 if inventory.emulated is None else inventory.emulated.pace)
@@ -145,6 +135,4 @@ def paced(
         length_s=length_s,
         seed=plan.seed if seed is None else seed,
         folder=folder,
-        owner=owner,
-        pids_allowed=pids_allowed,
     )

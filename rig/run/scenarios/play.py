@@ -10,11 +10,11 @@ from rig.clock import Pace
 from rig.journal.records import Expected
 from rig.journal.records import Step as StepRecord
 from rig.journal.write import Journal
-from rig.verify.asking import Asking, NotAsked
-from rig.verify.harming import Harming, NotHarmed
-from rig.verify.known import Before, Known
-from rig.verify.scenario import Condition, Scenario, Step
-from rig.verify.waiting import Outcome, Waiting
+from rig.run.scenarios.asking import Asking, NotAsked
+from rig.run.scenarios.harming import Harming, NotHarmed
+from rig.run.scenarios.known import Before, Known
+from rig.run.scenarios.scenario import Condition, Scenario, Step
+from rig.run.scenarios.waiting import Outcome, Waiting
 
 _State = Literal["begun", "done", "failed"]
 
