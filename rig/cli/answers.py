@@ -27,10 +27,10 @@ def answers_json(watch: AnswerWatch) -> dict[str, Any] | None:
 
 
 def answers_table(watch: AnswerWatch) -> Table:
-    title = f"{watch.asked} canaries answered; {len(watch.stable)} of {len(watch.variants)} stable"
+    title = f"{watch.asked} canaries answered; {len(watch.stable)} of {len(watch.variants)} always alike"
     table = Table(title=Text(title), title_justify="left")
     table.add_column("canary")
-    for name in ("different answers", "alone", "of these alike", "among others", "of these as alone"):
+    for name in ("answers", "alone", "alike", "in load", "as alone"):
         table.add_column(name, justify="right")
     for asked, variants in watch.variants.items():
         table.add_row(str(asked), *("-" if count is None else str(count) for count in _counts(variants).values()))

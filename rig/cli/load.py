@@ -25,6 +25,7 @@ from rig.config.fields import parse_duration
 from rig.config.workload import MAX_CONCURRENCY, Arrivals, Deadlines, Lengths, Model, Workload
 from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, JournalError, UsageError
 from rig.journal.write import Journal
+from rig.load.canary import Learning
 from rig.load.client import LoadDriver
 from rig.load.collector import settle_collector
 from rig.load.open_files import allow_open_files
@@ -101,7 +102,7 @@ def load(
                 seed=seed or 0,
                 requests=requests,
                 token_a_chunk=False,
-                alone_s=math.inf,
+                learning=Learning(math.inf),
             )
             settle_collector()
             signal_exit = uvloop.run(_run(driver, tally, requests, own_health(journal)))

@@ -8,6 +8,7 @@ through each entry node; from then on a share of the requests is (`canaries` of 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -75,6 +76,15 @@ class Asked:
     entry: int
 
 
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """For `alone_s` at most the canaries are asked one by one, before anything else is sent; `until_s` after the load's
+    beginning, only their share of it is."""
+
+    alone_s: float = 0.0
+    until_s: float = math.inf
+
+
 class CanaryTurns:
     """Which requests of a load are canaries, and which: each combination in turn, whoever asks."""
 
@@ -92,6 +102,10 @@ class CanaryTurns:
     def due(self, rng: Random) -> bool:
         """Whether the next request is a canary."""
         return self._asked < self._learning or rng.random() < self._share
+
+    def learnt(self) -> None:
+        """The time for it is over: from now on only a share of the requests are canaries."""
+        self._learning = min(self._learning, self._asked)
 
     def next(self) -> Asked:
         if self._asked < self._learning:

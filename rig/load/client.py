@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Final
@@ -22,7 +23,7 @@ from rig.journal.records import HeldBack, RequestEnded
 from rig.journal.write import Journal
 from rig.load.arrivals import Due, due
 from rig.load.backoff import Backoff
-from rig.load.canary import CanaryTurns, Texts
+from rig.load.canary import CanaryTurns, Learning, Texts
 from rig.load.deadlines import GRACE_S, Limits
 from rig.load.draw import Draw, Drawn, drawn_canary, entry_urls
 from rig.load.places import Places
@@ -41,8 +42,8 @@ _STAGGER_MOST_S: Final = 1.0  # between those of the first and the last
 class LoadDriver:
     """`entries` are API addresses by node name; all durations given are used as they are.
 
-    `requests`, when given, is how many are sent at most. For `alone_s` the canaries are asked one by one, before
-    anything else is sent. Raises UsageError for a workload that cannot be run.
+    `requests`, when given, is how many are sent at most. Raises UsageError for a workload that cannot be
+    run.
     """
 
     def __init__(  # noqa: PLR0913 (each is a setting of its own)
@@ -56,14 +57,15 @@ class LoadDriver:
         backoff: Backoff | None = None,
         grace_s: float = GRACE_S,
         token_a_chunk: bool = True,
-        alone_s: float = 0.0,
+        learning: Learning | None = None,
     ) -> None:
         self._workload = workload
         self._entries = entry_urls(workload, entries)
         self._journal = journal
         self._canaries = CanaryTurns(workload, len(self._entries))
         self._texts = Texts()
-        self._alone_s = alone_s
+        self._learning = Learning() if learning is None else learning
+        self._learn_until_t = math.inf
         self._seed = seed
         self._token_a_chunk = token_a_chunk
         self._requests = requests
@@ -99,19 +101,22 @@ class LoadDriver:
 
     async def _alone(self, stop: asyncio.Event) -> None:
         """What each canary is answered while nothing else is asked."""
-        until_t = self._journal.now() + self._alone_s
+        now_t = self._journal.now()
+        until_t, self._learn_until_t = now_t + self._learning.alone_s, now_t + self._learning.until_s
         for asked in self._canaries.alone():
             if stop.is_set() or self._all_sent() or self._journal.now() >= until_t:
                 return
             self.started += 1
             await self._send(drawn_canary(asked), ALONE, asked.entry, self._journal.now())
 
-    def _turn(self, draw: Draw, turn: int) -> tuple[Drawn, int]:
-        """What is asked next, and through which entry node, counting on."""
-        if self._canaries.due(draw.canary_rng):
-            asked = self._canaries.next()
-            return drawn_canary(asked), asked.entry
-        return draw.next(), turn
+    def _canary(self, draw: Draw) -> tuple[Drawn, int] | None:
+        """The canary that is asked next, if one is, and through which entry node, counting on."""
+        if self._journal.now() >= self._learn_until_t:
+            self._canaries.learnt()
+        if not self._canaries.due(draw.canary_rng):
+            return None
+        asked = self._canaries.next()
+        return drawn_canary(asked), asked.entry
 
     async def _closed(self, stop: asyncio.Event) -> None:
         clients = self._workload.clients
@@ -130,7 +135,7 @@ class LoadDriver:
             if stop.is_set() or self._all_sent():
                 return
             self.started += 1
-            drawn, entry = self._turn(draw, turn)
+            drawn, entry = self._canary(draw) or (draw.next(), turn)
             ended = await self._send(drawn, name, entry, self._journal.now())
             failed_fast = ended.outcome != "completed" and ended.ended_t - ended.started_t < self._backoff.fast_s
             failures = failures + 1 if failed_fast else 0
@@ -162,10 +167,8 @@ class LoadDriver:
             unsent = 0
             for turn, wanted in enumerate(times):
                 planned_t = start_t + wanted.at_s
-                drawn, entry = draw.next(wanted.prompt_tokens, wanted.output_tokens, wanted.blocks), turn
-                if self._canaries.due(draw.canary_rng):
-                    asked = self._canaries.next()
-                    drawn, entry = drawn_canary(asked), asked.entry
+                usual = draw.next(wanted.prompt_tokens, wanted.output_tokens, wanted.blocks), turn
+                drawn, entry = self._canary(draw) or usual
                 stopped = await pause_until(stop, planned_t, now)
                 if not stopped and self._all_sent():
                     break

@@ -15,6 +15,7 @@ from rig.injection.lease import heal_all
 from rig.journal.records import AnyRecord, Phase, RunEnded
 from rig.journal.run import RunInfo
 from rig.load.backoff import Backoff
+from rig.load.canary import Learning
 from rig.load.client import LoadDriver
 from rig.load.deadlines import paced_grace_s
 from rig.load.prober import Prober
@@ -73,7 +74,7 @@ class SoakRun:
             backoff=Backoff().paced(settings.pace),
             grace_s=paced_grace_s(settings.pace),
             token_a_chunk=stand.target.token_a_chunk,
-            alone_s=settings.plan.baseline * ALONE_SHARE,
+            learning=Learning(settings.plan.baseline * ALONE_SHARE, settings.plan.baseline),
         )
         self.prober = Prober(
             settings.models,

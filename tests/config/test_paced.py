@@ -65,6 +65,6 @@ def test_no_duration_of_the_models_is_forgotten() -> None:
     divided = paced_plan(PLAN, Pace(2))
     assert {name for name in Plan.model_fields if getattr(divided, name) == getattr(PLAN, name)} == plain
     plain = {"name", "models", "clients", "prompt_tokens", "output_tokens", "pairs", "streamed_share", "entry"}
-    plain.add("temperature")
+    plain |= {"temperature", "canaries", "canary_modes"}
     loaded = paced_workload(WORK, Pace(2))
     assert {name for name in Workload.model_fields if getattr(loaded, name) == getattr(WORK, name)} == plain

@@ -12,7 +12,17 @@ import pytest
 from rig.config.workload import Workload
 from rig.journal.records import AnswerMalformed, CanaryAnswered, RequestEnded, RequestStarted
 from rig.load.answer import Answer
-from rig.load.canary import CANARIES, LEAST_ASKED, MAX_TOKENS, MOST_CHARACTERS, MOST_TEXTS, Asked, CanaryTurns, Texts
+from rig.load.canary import (
+    CANARIES,
+    LEAST_ASKED,
+    MAX_TOKENS,
+    MOST_CHARACTERS,
+    MOST_TEXTS,
+    Asked,
+    CanaryTurns,
+    Learning,
+    Texts,
+)
 from rig.load.chunks import chunk_of
 from rig.load.client import ALONE, LoadDriver
 from tests.load.conftest import Recorded
@@ -44,6 +54,17 @@ def test_from_then_on_a_share_of_the_requests_are() -> None:
     asked(turns, LEAST_ASKED * 2 * len(CANARIES))
     due = [turns.due(rng) for _ in range(4000)]
     assert sum(due) == pytest.approx(1000, abs=100)
+
+
+def test_there_is_a_time_for_learning() -> None:
+    turns = CanaryTurns(workload(canaries=0.5), entries=1)
+    before = asked(turns, 5)
+    turns.learnt()
+    due = [turns.due(Random(seed)) for seed in range(400)]
+    assert sum(due) == pytest.approx(200, abs=40)
+    after = asked(turns, 2 * len(CANARIES))
+    assert len({(one.canary.name, one.streamed) for one in after}) == 2 * len(CANARIES), "each in turn"
+    assert len({(one.canary.name, one.streamed) for one in before}) == 2
 
 
 def test_without_a_share_there_are_none() -> None:
@@ -151,7 +172,7 @@ async def test_a_load_asks_them_alone_first_and_journals_their_answers(recorded:
 
     async with serving(script) as server:
         load = workload(canaries=1.0, streamed_share=0.5)
-        driver = LoadDriver(load, {"s": server.url}, recorded.journal, seed=1, requests=60, alone_s=60.0)
+        driver = LoadDriver(load, {"s": server.url}, recorded.journal, seed=1, requests=60, learning=Learning(60.0))
         await driver.run(asyncio.Event())
         requests = server.requests
     starts = [record for record in recorded.records if isinstance(record, RequestStarted)]

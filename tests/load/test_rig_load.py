@@ -143,3 +143,23 @@ def test_a_folder_that_has_a_journal_is_refused(mock: str, tmp_path: Path) -> No
     done = rig_load("--url", mock, "--out", ".", cwd=tmp_path)
     assert done.returncode == 3
     assert "Traceback" not in done.stderr
+
+
+def test_answers_are_compared(mock: str, tmp_path: Path) -> None:
+    asked = ("--url", mock, "--canaries", "1.0", "--requests", "20", "--max-tokens", "8")
+    done = rig_load(*asked, "--json", cwd=tmp_path)
+    answers = json.loads(done.stdout)["answers"]
+    assert (answers["asked"], answers["combinations"], answers["stable"], answers["crossed"]) == (20, 4, 4, [])
+    assert answers["by_canary"]["numbers of mock, streamed"] == {
+        "different": 1,
+        "alone": 1,
+        "alone_alike": 1,
+        "loaded": 4,
+        "as_alone": 4,
+    }
+    assert "numbers of mock, streamed" in rig_load(*asked, cwd=tmp_path).stdout
+
+
+def test_without_canaries_nothing_is_said_of_answers(mock: str, tmp_path: Path) -> None:
+    done = rig_load("--url", mock, "--json", "--requests", "5", cwd=tmp_path)
+    assert json.loads(done.stdout)["answers"] is None

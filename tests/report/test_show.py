@@ -12,11 +12,12 @@ import pytest
 from rig.cli.report import report
 from rig.cli.show import show
 from rig.errors import JournalError, UsageError
-from rig.journal.records import AnyRecord, LogLine, RequestEnded, RequestStarted
+from rig.journal.records import AnswerMalformed, AnyRecord, LogLine, RequestEnded, RequestStarted
 from rig.report.find import find_run
 from rig.report.timeline import MAX_LINES, fault_timeline, request_timeline
+from tests.analysis.checks.test_answers import say
 from tests.analysis.generate import Shape, info_of, records_of, write_journal
-from tests.analysis.tape import Tape
+from tests.analysis.tape import A, Tape
 
 
 def test_a_run_is_found_by_path_by_name_and_as_the_last(sound_run: Path, lossy_run: Path, results: Path) -> None:
@@ -152,3 +153,28 @@ def test_a_journal_of_three_hours_reports_in_seconds(results: Path) -> None:
     before_s = os.times().user
     assert report(run="long", as_json=True) == 0
     assert os.times().user - before_s < 4.0  # about 1.1 s on an idle core
+
+
+def test_an_altered_answer_is_shown_beside_the_one_before() -> None:
+    tape = Tape()
+    expected, got = ["one", ",", " two", ",", " three"], ["one", ",", " three"]
+    names = [say(tape, at_t, expected if at_t < 20 else got) for at_t in (1.0, 2.0, 3.0, 31.0)]
+    tape.fault(0, "freeze", 20, 25, hit=("node-3",))
+    lines = request_timeline(tape.records, names[-1])
+    at = lines.index("  canary numbers of lab/tiny-a, streamed")
+    assert lines[at + 1 : at + 5] == [
+        "  altered: shifted from token 3 on, ' two,' is missing",
+        "    before one, two, three",
+        "    now    one, three",
+        "                 ^",
+    ]
+    assert "  answered as before the first fault" in request_timeline(tape.records, names[0])
+
+
+def test_the_canary_that_was_not_learnt_and_the_malformed_answer_are_said_to_be() -> None:
+    tape = Tape()
+    name = say(tape, 1.0, ["one"])
+    tape.add(AnswerMalformed(t=1.1, id=name, model=A, entry="node-1", what=["chunks after [DONE]"]))
+    lines = request_timeline(tape.records, name)
+    assert "  before the first fault it was not asked often enough: it is not judged" in lines
+    assert "  malformed: chunks after [DONE]" in lines

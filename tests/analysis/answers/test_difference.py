@@ -36,3 +36,9 @@ def test_where_nothing_was_streamed_tokens_are_those_of_the_other_side() -> None
 
 def test_a_short_likeness_is_no_cross_talk() -> None:
     assert difference(["One, two."], ["One, hills,"], OTHERS).how == "other"
+
+
+def test_what_both_answers_have_in_common_is_no_cross_talk() -> None:
+    others = {"song": "la la la la la la"}
+    assert difference(["do", " re", " la la la la la"], ["do", " mi", " la la la la"], others).how == "other"
+    assert difference(["do", " re", " la la la la la"], ["do", " la la la la la"], others).how == "shifted"

@@ -107,6 +107,7 @@ def test_replicas_that_answer_otherwise_each_in_its_own_way() -> None:
     apart = [answer(t, ONE if t % 2 else RIVER, entry=f"node-{t % 2}") for t in range(1, 9)]
     (line,) = watched(*apart).apart()
     assert line == "numbers of m, streamed: through node-0: 'The river flows down'; through node-1: 'one, two, three'"
+    assert watched(*apart[:2]).apart() == [], "once each says nothing"
     mixed = [*apart, answer(9, RIVER, entry="node-1")]
     assert watched(*mixed).apart() == [], "it varies, whoever answers"
 

@@ -31,12 +31,13 @@ def tape_of(*, learnt: int = 4, judged: int = 12, struck: bool = True, entries: 
     return tape
 
 
-def say(tape: Tape, t: float, pieces: list[str], canary: str = "numbers", entry: str = "node-1") -> None:
+def say(tape: Tape, t: float, pieces: list[str], canary: str = "numbers", entry: str = "node-1") -> str:
     name = tape.ok(t - 0.5, t, entry=entry)
     tape.add(
         CanaryAnswered(t=t, id=name, canary=canary, model=A, entry=entry, streamed=True, started_t=t - 0.5,
                        digest="".join(pieces), pieces=pieces)
     )  # fmt: skip
+    return name
 
 
 def malformed(tape: Tape, what: str) -> None:
