@@ -4,8 +4,9 @@
     ├── UsageError              exit 2: the command line
     ├── ConfigError             exit 2: a YAML file; carries file, line, field, and what was expected
     ├── NodeError               exit 3: something about one node
-    │   ├── SshError            the transport failed: no connection, lost, authentication, host key
-    │   │   └── HostKeyError    the host key is not the expected one
+    │   ├── TransportError      nothing is known of the command: the node was lost, or could not be asked
+    │   │   └── SshError        SSH failed: no connection, lost, authentication
+    │   │       └── HostKeyError    the host key is not the expected one
     │   ├── CommandTimeout      the command did not end by its deadline
     │   ├── CommandFailed       the command itself ended non-zero (255 included)
     │   └── NodeNotReady        precheck: the node lacks what a run needs
@@ -80,8 +81,12 @@ class NodeError(RigError):
         self.node = node
 
 
-class SshError(NodeError):
+class TransportError(NodeError):
     """The transport failed; nothing is known of the command."""
+
+
+class SshError(TransportError):
+    pass
 
 
 class HostKeyError(SshError):

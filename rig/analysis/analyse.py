@@ -38,7 +38,6 @@ from rig.journal.records import (
     Unwedged,
 )
 from rig.journal.run import RunInfo
-from rig.targets.exo.keeper.doubles import Double, InstanceWatch
 
 MAX_LISTED: Final = 200
 AT_ONCE: Final = 10_000
@@ -75,8 +74,6 @@ class Analysis:
     findings: list[Finding]
     finding_count: int
     died: list[ActivityDied]
-    doubles: list[Double]
-    master_views: int
     watch: Watch
     notes: ReadNotes
 
@@ -203,12 +200,11 @@ def analyse_batches(
     """The same of records that were put together before."""
     tracker = RecoveryTracker(settings_of(info))
     settings, context, pairing = tracker.settings, tracker.context, tracker.pairing
-    doubles, said = InstanceWatch(context), _Said()
-    watch = Watch(settings.pace, info.embedded)
+    watch, said = Watch(context, info.embedded), _Said()
     during = During(settings)
     load = RequestCounter("load", context, _OfLoad(watch.speed, during, tracker.recoveries, listener))
     probes = RequestCounter("probe", context, listener)
-    feeds: list[Callable[[AnyRecord], None]] = [tracker.note, watch.feed, doubles.feed, said.feed]
+    feeds: list[Callable[[AnyRecord], None]] = [tracker.note, watch.feed, said.feed]
     indexed = [context.indices, watch.indices]
     if beside is not None:
         feeds.append(beside.feed)
@@ -272,8 +268,6 @@ def analyse_batches(
         findings=said.findings,
         finding_count=said.finding_count,
         died=said.died,
-        doubles=doubles.doubles,
-        master_views=doubles.judged,
         watch=watch,
         notes=notes or ReadNotes(),
     )

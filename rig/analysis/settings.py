@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 from rig.analysis.requests.counts import NO_OBJECTIVES, Objectives
 from rig.faults.plan.plan import Plan
 from rig.journal.run import RunInfo
+from rig.targets import registry
 
 OWN_NODE_TOLERANCE_S: Final = 1.0
 """A fault that came so soon after a request's last progress may have stopped it (at pace 1)."""
@@ -31,6 +32,7 @@ class Settings:
     """
 
     models: tuple[str, ...]
+    target: str = registry.DEFAULT
     entries: tuple[str, ...] = ()
     pace: float = 1.0
     sustained_s: float = 15.0
@@ -55,6 +57,7 @@ def settings_of(info: RunInfo) -> Settings:
     models = [str(model["model"]) for item in _sequence(workload.get("models")) if "model" in (model := _mapping(item))]
     return Settings(
         models=tuple(dict.fromkeys(models)),
+        target=str(info.inventory.get("target", registry.DEFAULT)),
         entries=tuple(str(name) for name in _mapping(info.inventory.get("nodes"))),
         pace=pace,
         sustained_s=_number(plan, "sustained", 15.0 / pace),

@@ -6,23 +6,27 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from rig.analysis.analyse import Analysis
-from rig.analysis.checks import calls, faults, recoveries, requests, rig, symptoms, timing
+from rig.analysis.checks import faults, recoveries, requests, rig, timing
 from rig.analysis.checks.check import Check, CheckResult, evidence
-from rig.analysis.checks.needs import EVERYTHING, NEEDS
+from rig.analysis.checks.needs import NEEDS
+from rig.analysis.checks.of_target import checks_of_target
 from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
-from rig.targets.exo.checks import keeper, promises
+from rig.journal.records import Facet
 
-CHECKS: Final[tuple[Check, ...]] = (
-    *requests.CHECKS,
-    *faults.CHECKS,
-    *recoveries.CHECKS,
-    *keeper.CHECKS,
-    *promises.CHECKS,
-    *calls.CHECKS,
-    *symptoms.CHECKS,
-    *rig.CHECKS,
-    *timing.CHECKS,
-)
+
+def checks_of(target: str) -> tuple[Check, ...]:
+    """Those of a run on this target, in the order of reports."""
+    its = checks_of_target(target)
+    return (
+        *requests.CHECKS,
+        *faults.CHECKS,
+        *recoveries.CHECKS,
+        *its.own,
+        *its.symptoms,
+        *rig.CHECKS,
+        *timing.CHECKS,
+    )
+
 
 _OF_REQUESTS: Final = frozenset(check.name for check in requests.CHECKS)
 """These leave out by themselves what failed once a lock was lost: it is void."""
@@ -41,9 +45,12 @@ class Verdict:
         return EXIT_CODES[self.word]
 
 
-def verdict_of(analysis: Analysis, checks: tuple[Check, ...] = CHECKS) -> Verdict:
+def verdict_of(analysis: Analysis, checks: tuple[Check, ...] | None = None) -> Verdict:
     """The worst of fail > unknown > pass. Not exercised is neutral, unless the plan requires the check."""
-    results = tuple(_unless_unlocked(run_check(check, analysis), analysis) for check in checks)
+    results = tuple(
+        _unless_unlocked(run_check(check, analysis), analysis)
+        for check in checks or checks_of(analysis.settings.target)
+    )
     known = {result.name for result in results}
     required = set(analysis.settings.requires)
     unmet = [result for result in results if result.status == "not-exercised" and result.name in required]
@@ -71,7 +78,11 @@ def run_check(check: Check, analysis: Analysis) -> CheckResult:
         answer = check.judge(analysis)
     except Exception as error:
         return CheckResult(check.name, check.promise, "unknown", f"the check crashed: {error!r}", ())
-    if blind := analysis.watch.blind.lines(NEEDS.get(check.name, EVERYTHING)):
+    if blind := analysis.watch.blind.lines(_needs(check, analysis)):
         summary = f"it needs what was not understood; {answer.status} by the rest: {answer.summary}"
         return CheckResult(check.name, check.promise, "unknown", summary, evidence([*blind, *answer.evidence]))
     return CheckResult(check.name, check.promise, answer.status, answer.summary, answer.evidence)
+
+
+def _needs(check: Check, analysis: Analysis) -> frozenset[Facet] | None:
+    return NEEDS.get(check.name, checks_of_target(analysis.settings.target).needs.get(check.name))

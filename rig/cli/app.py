@@ -79,7 +79,7 @@ def soak(
         typer.Option(
             "--faults",
             "-f",
-            help="Name or path of the fault plan. [quick if embedded, else keeper]",
+            help="Name or path of the fault plan. [quick if embedded, else the target's own]",
             show_default=False,
         ),
     ] = None,
@@ -137,7 +137,7 @@ def verify(
     list_them: Annotated[bool, typer.Option("--list", help="Say what each scenario does, and play none.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Scripted scenarios: every promise of the keeper, caused on purpose."""
+    """Scripted scenarios: every promise of the target, caused on purpose."""
     from rig.cli.verify import verify as command
 
     _exit(
@@ -163,7 +163,9 @@ def plan(
     minutes: Minutes = None,
     inventory: Inventory = None,
     workload: Workload = "chat",
-    faults: Annotated[str, typer.Option("--faults", "-f", help="Name or path of the fault plan.")] = "keeper",
+    faults: Annotated[
+        str | None, typer.Option("--faults", "-f", help="Name or path of the fault plan. [the target's own]")
+    ] = None,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
@@ -192,7 +194,7 @@ def inject(
     ],
     node: Annotated[str | None, typer.Option("--node", "-n", help="Node of the inventory.", show_default=False)] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="For runner-kill: whose runner.", show_default=False)
+        str | None, typer.Option("--model", help="For a kill of one process: whose.", show_default=False)
     ] = None,
     hold: Annotated[str, typer.Option("--hold", help="How long it stays in force.")] = "10s",
     inventory: Inventory = None,
@@ -225,7 +227,7 @@ def doctor(
     *,
     inventory: Inventory = None,
     faults: Annotated[
-        str | None, typer.Option("--faults", "-f", help="The plan whose needs are checked.", show_default="keeper")
+        str | None, typer.Option("--faults", "-f", help="The plan whose needs are checked. [the target's own]")
     ] = None,
     rehearse: Annotated[
         bool,
@@ -234,7 +236,7 @@ def doctor(
     rehearse_restart: Annotated[
         bool,
         typer.Option(
-            "--rehearse-restart", help="Stop and start exo once on each node, so that crash faults are allowed."
+            "--rehearse-restart", help="Stop and start the target once on each node, so that crash faults are allowed."
         ),
     ] = False,
     evaluate: Annotated[
@@ -264,8 +266,9 @@ def bootstrap(
     *,
     inventory: Inventory = None,
     faults: Annotated[
-        str, typer.Option("--faults", "-f", help="The plan whose faults the nodes are to allow.")
-    ] = "keeper",
+        str | None,
+        typer.Option("--faults", "-f", help="The plan whose faults the nodes are to allow. [the target's own]"),
+    ] = None,
     node: Annotated[
         list[str] | None, typer.Option("--node", "-n", help="Only this node; may be repeated.", show_default=False)
     ] = None,

@@ -8,14 +8,15 @@ import json
 from rig.cli.reach import running_nodes
 from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
+from rig.config.target_fields import fields_of
 from rig.errors import EXIT_PASS, EXIT_UNKNOWN, NodeError, UsageError
 from rig.faults.plan.read import load_plan
 from rig.nodes.bootstrap import Bootstrapped, Step, allowed_for, bootstrap
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
 
 
 def bootstrap_nodes(
-    *, inventory: str | None, faults: str, node: list[str], remove: bool, yes: bool, as_json: bool
+    *, inventory: str | None, faults: str | None, node: list[str], remove: bool, yes: bool, as_json: bool
 ) -> int:
     """Without `yes` it only says what it would do. Exit 0, or 3 when a node refused or could not be reached."""
     reach = running_nodes(inventory)
@@ -31,7 +32,7 @@ def bootstrap_nodes(
         )
         print("Nothing was done. Do it with --yes.")
         return EXIT_PASS
-    allow = allowed_for(load_plan(faults).kinds)
+    allow = allowed_for(load_plan(faults or fields_of(reach.inventory.target).plan).kinds)
     told = asyncio.run(_all(reach.inventory, node or list(reach.inventory.nodes), step, allow))
     if as_json:
         print(json.dumps([{"node": one.node, "refused": one.refused, "lines": one.lines} for one in told]))

@@ -21,7 +21,7 @@ import msgspec
 import psutil
 
 from rig.config.fields import parse_duration
-from rig.config.inventory import Embedded, Inventory
+from rig.config.inventory import Embedded, Inventory, Node, Ssh
 from rig.config.read import load_inventory
 from rig.errors import EXIT_PASS, EXIT_SIGINT, EXIT_UNKNOWN, ClusterError, UsageError
 from rig.lab.embedded.cluster import (
@@ -106,6 +106,7 @@ def status(*, folder: Path | None, as_json: bool) -> int:
         {
             "node": name,
             "api": node.api,
+            "process": node.process.section,
             "main": _main_state(pids, name, Path(node.process.pid_path)),
             "filter_rules": _filter_rules(f"{layout.sockets}/{index}/control"),
         }
@@ -120,7 +121,10 @@ def status(*, folder: Path | None, as_json: bool) -> int:
     print(f"{layout.behaviour}, pace {layout.pace:g}, in {folder}; ends by itself in {left_s / 60:.0f} min")
     for node in nodes:
         rules = node["filter_rules"]
-        print(f"  {node['node']}  {node['api']}  exo {node['main']}" + (f"  {rules} filter rules" if rules else ""))
+        print(
+            f"  {node['node']}  {node['api']}  {node['process']} {node['main']}"
+            + (f"  {rules} filter rules" if rules else "")
+        )
     return EXIT_PASS
 
 
@@ -205,14 +209,19 @@ async def _until(cluster: Cluster, stop: asyncio.Event, limit_s: float) -> None:
 def _print_up(own: Inventory, folder: Path, *, as_json: bool) -> None:
     inventory = folder / "inventory.yaml"
     if as_json:
-        nodes = {name: {"api": node.api, "ssh_port": node.ssh.port} for name, node in own.nodes.items()}
+        nodes = {name: {"api": node.api, "ssh_port": ssh.port} for name, node, ssh in _reached(own)}
         print(json.dumps({"folder": str(folder), "inventory": str(inventory), "nodes": nodes}), flush=True)
         return
-    for name, node in own.nodes.items():
+    for name, node, ssh in _reached(own):
         key = folder / "keys" / "client"
-        print(f"{name}  {node.api}  ssh -i {key} -p {node.ssh.port} {node.ssh.user}@{node.ssh.host}")
+        print(f"{name}  {node.api}  ssh -i {key} -p {ssh.port} {ssh.user}@{ssh.host}")
     print(f"inventory  {inventory}")
     sys.stdout.flush()
+
+
+def _reached(own: Inventory) -> list[tuple[str, Node, Ssh]]:
+    """The nodes of the embedded cluster, which have an SSH server each."""
+    return [(name, node, node.ssh) for name, node in own.nodes.items() if node.ssh is not None]
 
 
 def _main_state(pids: NodePids, node: str, pid_path: Path) -> str:

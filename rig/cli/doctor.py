@@ -14,7 +14,8 @@ from rig.cli.reach import Reach, running_nodes
 from rig.cli.rehearse import print_rehearsed, rehearse_plan
 from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
-from rig.errors import EXIT_PASS, EXIT_UNKNOWN, SshError
+from rig.config.target_fields import fields_of
+from rig.errors import EXIT_PASS, EXIT_UNKNOWN, TransportError
 from rig.faults.plan.plan import Plan
 from rig.faults.plan.read import load_plan
 from rig.injection.lease import refuse_live
@@ -23,9 +24,10 @@ from rig.nodes.consent import first_contact
 from rig.nodes.doctor import Finding, worst
 from rig.nodes.doctor_full import examine_fully
 from rig.nodes.lock import hold_locks
+from rig.nodes.node import Nodes
+from rig.nodes.open import open_nodes
 from rig.nodes.rehearse import rehearse
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import Nodes, open_nodes
+from rig.nodes.upload import upload
 from rig.soak.halting import unless
 from rig.soak.interrupt import Interrupt
 from rig.targets.target import Target, opened_target
@@ -44,9 +46,9 @@ def doctor(
     faults: str | None = None,
     evaluate: bool = True,
 ) -> int:
-    """Exit 0 when nothing fails, 3 otherwise. `faults`: the plan whose needs are checked (None: keeper)."""
+    """Exit 0 when nothing fails, 3 otherwise. `faults`: the plan whose needs are checked (None: the target's)."""
     reach = running_nodes(inventory)
-    plan = load_plan(faults or "keeper")
+    plan = load_plan(faults or fields_of(reach.inventory.target).plan)
     cost = asyncio.run(_rehearse(reach, yes=yes)) if rehearse_restart else []
     if isinstance(cost, int):
         return cost
@@ -70,7 +72,7 @@ def doctor(
 
 
 async def _examine(inventory: Inventory, plan: Plan, *, evaluate: bool) -> list[Finding]:
-    lost: dict[str, SshError] = {}
+    lost: dict[str, TransportError] = {}
     async with (
         opened_target(inventory.target) as target,
         open_nodes(inventory, on_unreachable=lambda error: lost.setdefault(error.node, error)) as nodes,

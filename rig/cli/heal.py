@@ -9,13 +9,13 @@ from typing import Any
 from rig.cli.reach import running_nodes
 from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
-from rig.errors import EXIT_PASS, EXIT_UNKNOWN, NodeError, SshError
+from rig.errors import EXIT_PASS, EXIT_UNKNOWN, NodeError, TransportError
 from rig.injection.lease import Healed, Lease, heal_all, leases
 from rig.nodes.consent import agreed
-from rig.nodes.inspect import inspect
 from rig.nodes.lock import binds, holder
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import NodeConnection, open_nodes
+from rig.nodes.open import open_nodes
+from rig.nodes.operations import ShellNode
+from rig.nodes.upload import upload
 
 
 def heal(*, inventory: str | None, yes: bool, as_json: bool) -> int:
@@ -43,7 +43,7 @@ async def _heal(inventory: Inventory, *, yes: bool) -> dict[str, Any]:
     def say(text: str) -> None:
         console.print(text, markup=False, soft_wrap=True)
 
-    lost: dict[str, SshError] = {}
+    lost: dict[str, TransportError] = {}
     async with open_nodes(inventory, on_unreachable=lambda error: lost.setdefault(error.node, error)) as nodes:
         reached = [conn for name, conn in nodes.items() if name not in lost]
         alive = [line for lines in await asyncio.gather(*(_of_live_runs(conn) for conn in reached)) for line in lines]
@@ -55,11 +55,11 @@ async def _heal(inventory: Inventory, *, yes: bool) -> dict[str, Any]:
     return {"ok": not any(node["left"] for node in told), "nodes": told}
 
 
-async def _of_live_runs(conn: NodeConnection) -> list[str]:
+async def _of_live_runs(conn: ShellNode) -> list[str]:
     """The faults on a node whose lock somebody holds who is alive. A node that cannot tell is healed as any other."""
     try:
         await upload(conn)
-        seen, now = await asyncio.gather(inspect(conn, "leases"), inspect(conn, "clock"))
+        seen, now = await asyncio.gather(conn.inspect("leases"), conn.inspect("clock"))
     except NodeError:
         return []
     if not binds(seen.lock, now):
@@ -67,7 +67,7 @@ async def _of_live_runs(conn: NodeConnection) -> list[str]:
     return [f"{conn.name} is locked by {holder(seen.lock)}: {_described(lease, '')}" for lease in seen.leases]
 
 
-async def _heal_one(conn: NodeConnection) -> dict[str, Any]:
+async def _heal_one(conn: ShellNode) -> dict[str, Any]:
     alone = {conn.name: conn}
     try:
         await upload(conn)

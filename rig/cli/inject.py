@@ -24,9 +24,10 @@ from rig.injection.schedule import Planned, by_hand
 from rig.journal.records import AnyRecord, FaultChanged, FaultState
 from rig.nodes.consent import first_contact
 from rig.nodes.lock import default_owner, hold_locks
+from rig.nodes.node import Nodes
+from rig.nodes.open import open_nodes
 from rig.nodes.rehearse import rehearsed
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import Nodes, open_nodes
+from rig.nodes.upload import upload
 from rig.soak.halting import unless
 from rig.soak.interrupt import Interrupt
 from rig.targets.now import instances_by_any

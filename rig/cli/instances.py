@@ -7,7 +7,7 @@ import asyncio
 from rig.errors import TargetError
 from rig.nodes.doctor import Finding
 from rig.nodes.judging import judge_instances
-from rig.nodes.ssh import Nodes
+from rig.nodes.node import Nodes
 from rig.targets.target import Target
 
 ALL = "all"  # in place of a node's name

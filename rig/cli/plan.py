@@ -29,7 +29,7 @@ def plan(
     minutes: float | None = None,
     inventory: str | None = None,
     workload: str = "chat",
-    faults: str = "keeper",
+    faults: str | None = None,
     seed: int | None = None,
     as_json: bool = False,
 ) -> int:

@@ -16,9 +16,10 @@ from rig.lab.embedded.cluster import Cluster, start_cluster
 from rig.nodes.consent import first_contact, named_processes
 from rig.nodes.doctor import Finding, examine
 from rig.nodes.lock import Locks, default_owner, hold_locks
+from rig.nodes.node import Nodes
+from rig.nodes.open import open_nodes
 from rig.nodes.rehearse import rehearsed
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import Nodes, open_nodes
+from rig.nodes.upload import upload
 from rig.soak.halting import Halt
 
 Say = Callable[[str], None]

@@ -21,14 +21,14 @@ from rig.injection.rehearsal import Rehearsed, one_of_each, rehearse_control, re
 from rig.journal.records import AnyRecord
 from rig.nodes.consent import first_contact
 from rig.nodes.lock import default_owner, hold_locks
+from rig.nodes.open import open_nodes
 from rig.nodes.rehearse import rehearsed
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import open_nodes
+from rig.nodes.upload import upload
 from rig.soak.interrupt import Interrupt
 from rig.targets.now import instances_by_any
 from rig.targets.target import open_target
 
-_NO_RUNNER = "no instance of a model serves: nothing to kill a runner of"
+_NOBODY = "no instance of a model serves: it has no process to kill"
 
 
 class _Unwritten:
@@ -82,7 +82,7 @@ async def rehearse_plan(reach: Reach, plan: Plan, *, yes: bool, quiet: bool) -> 
                             models = [model for model in models if model not in silent]
                         kind = planned.kind.name
                         if isinstance(planned.kind.aim, RoleProcess) and planned.model not in models:
-                            found.append(Rehearsed(kind, planned.aim, "skipped", _NO_RUNNER, as_wanted=False))
+                            found.append(Rehearsed(kind, planned.aim, "skipped", _NOBODY, as_wanted=False))
                             continue
                         if not quiet:
                             say(f"{kind}, {planned.aim}")

@@ -16,7 +16,7 @@ from rig.journal.write import Journal
 from rig.load.prober import Prober
 from rig.soak.successes import Successes
 
-SERVE_LIMIT_S: Final = 180.0  # a node timed out, its instance deleted and placed again, and a ring connected
+SERVE_LIMIT_S: Final = 180.0  # a node timed out, its instance deleted and placed again, and its nodes connected
 _PROBE_S: Final = 1.0
 _LOOK_S: Final = 0.1
 _SAY_S: Final = 5.0

@@ -32,7 +32,7 @@ def soak(
 ) -> int:
     """Run, report, and return the exit code: the verdict's, or 130 and 143 when interrupted."""
     chosen = inventory or EMBEDDED
-    on_nodes, load, plan = load_all(chosen, workload, faults or "keeper")
+    on_nodes, load, plan = load_all(chosen, workload, faults)
     if faults is None and (on_nodes.embedded is not None or on_nodes.emulated is not None):
         on_nodes, load, plan = load_all(chosen, workload, "quick")
     folder = new_run_folder(out, name)

@@ -20,9 +20,11 @@ from rig.cli.ready import Preparation
 from rig.cli.streams import console_on
 from rig.config.inventory import Inventory
 from rig.config.read import load_inventory, load_workload
-from rig.config.workload import Model, Workload
+from rig.config.target_fields import fields_of
+from rig.config.workload import Workload
 from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, TargetError
 from rig.faults.plan.plan import KindPlan, Plan
+from rig.faults.plan.registry import KILLS_OF_WORKERS
 from rig.journal.records import AnyRecord, Expected, FaultChanged, Step
 from rig.journal.run import new_run_folder
 from rig.soak.halting import Halt
@@ -35,7 +37,7 @@ from rig.verify.scenario import Scenario
 from rig.verify.scenario import Step as ScenarioStep
 
 EMBEDDED: Final = "embedded"
-_HARMING: Final = Plan(name="verify", kinds={"node-crash": KindPlan(), "runner-kill": KindPlan()})
+_HARMING: Final = Plan(name="verify", kinds=dict.fromkeys(["node-crash", *KILLS_OF_WORKERS], KindPlan()))
 _HARMLESS: Final = Plan(name="verify", kinds={"node-crash": KindPlan(weight=0)})
 _WORST: Final = {EXIT_PASS: 0, EXIT_UNKNOWN: 1, EXIT_FAIL: 2}
 
@@ -75,7 +77,8 @@ def verify(
     chosen = [load_scenario(one) for one in scenarios or stock_scenarios()]
     if list_them:
         return _list(chosen, as_json=as_json)
-    on_nodes, load = load_inventory(inventory or EMBEDDED), load_workload(workload)
+    on_nodes = load_inventory(inventory or EMBEDDED)
+    load = load_workload(workload, on_nodes.target)
     folder = new_run_folder(out, name or _name(out))
     wanted = Wanted(inventory=inventory or EMBEDDED, folder=folder, yes=yes, clear=clear, keep_cluster=keep_cluster)
     played: list[Played] = []
@@ -193,7 +196,7 @@ async def _play(wanted: Wanted, stand: Stand, scenario: Scenario, halt: Halt, co
         console.print(f"{scenario.name}: not played, {reason}", markup=False, highlight=False)
         return Skipped(scenario, reason)
     if scenario.models is not None:
-        models = [Model(model=model) for model in scenario.models]
+        models = [fields_of(stand.inventory.target).model(model=model) for model in scenario.models]
         stand = replace(stand, workload=stand.workload.model_copy(update={"models": models}))
     folder = wanted.folder / scenario.name
     folder.mkdir()
@@ -275,7 +278,7 @@ def _told(played: Played) -> dict[str, Any]:
 def _print(played: list[Played], inventory: Inventory) -> None:
     console = console_on()
     if inventory.embedded is not None or inventory.emulated is not None:
-        console.print("EMBEDDED CLUSTER: not a measurement of exo", style="bold", markup=False)
+        console.print("EMBEDDED CLUSTER: not a measurement of a real one", style="bold", markup=False)
     table = Table(title="Scenarios")
     for title in ("verdict", "scenario", "proves", "took", "what is not as it should be"):
         table.add_column(title)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 from rig.config.fields import duration_text
-from rig.config.inventory import Inventory, Node
+from rig.config.inventory import Inventory
 from rig.config.problems import FieldPath, Problem
 from rig.config.workload import Arrivals, Deadlines, Lengths, Workload
 
@@ -17,7 +17,7 @@ from rig.config.workload import Arrivals, Deadlines, Lengths, Workload
 
 
 def inventory_problems(inventory: Inventory) -> list[Problem]:
-    return [*_inventory_sort(inventory), *_groups(inventory), *_shared_values(inventory)]
+    return [*_inventory_sort(inventory), *_reached(inventory), *_groups(inventory), *_shared_values(inventory)]
 
 
 def workload_problems(workload: Workload) -> list[Problem]:
@@ -46,10 +46,10 @@ def workload_on_inventory(workload: Workload, inventory: Inventory) -> list[Prob
     found += [
         Problem(
             ("models", index, "min_nodes"),
-            f"expected at most {len(names)} (the nodes of inventory {inventory.name!r}), not {model.min_nodes}",
+            f"expected at most {len(names)} (the nodes of inventory {inventory.name!r}), not {model.nodes_needed}",
         )
         for index, model in enumerate(workload.models)
-        if model.min_nodes > len(names)
+        if model.nodes_needed > len(names)
     ]
     return found
 
@@ -69,6 +69,15 @@ def _inventory_sort(inventory: Inventory) -> Iterator[Problem]:
         yield Problem(("emulated",), "expected only beside `nodes`, as the embedded cluster writes it")
 
 
+def _reached(inventory: Inventory) -> Iterator[Problem]:
+    for name, node in inventory.nodes.items():
+        if node.ssh is None and not node.local:
+            how = "expected how the node is reached, at least `host:`, or `local: true` for this machine"
+            yield Problem(("nodes", name, "ssh"), f"missing: {how}")
+        if node.ssh is not None and node.local:
+            yield Problem(("nodes", name, "local"), "expected either `ssh` or `local: true`, not both")
+
+
 def _groups(inventory: Inventory) -> Iterator[Problem]:
     names = inventory.names()
     for group, members in inventory.groups.items():
@@ -86,16 +95,17 @@ def _shared_values(inventory: Inventory) -> Iterator[Problem]:
     """What two nodes cannot have in common."""
     nodes = inventory.nodes.items()
     yield from repeated((("nodes", name, "api"), node.api) for name, node in nodes)
-    yield from repeated((("nodes", name, "ssh", "host"), _ssh_end(node)) for name, node in nodes)
+    yield from repeated(
+        (("nodes", name, "ssh", "host"), f"{node.ssh.host.lower()} port {node.ssh.port}")
+        for name, node in nodes
+        if node.ssh is not None
+    )
+    yield from repeated((("nodes", name, "rig_dir"), node.rig_dir) for name, node in nodes if node.local)
     yield from repeated(
         (("nodes", name, "addresses", index), address.lower())
         for name, node in nodes
         for index, address in enumerate(node.addresses)
     )
-
-
-def _ssh_end(node: Node) -> str:
-    return f"{node.ssh.host.lower()} port {node.ssh.port}"
 
 
 # Workload

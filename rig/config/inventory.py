@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -25,10 +26,13 @@ class Ssh(Strict):
 
 
 class Node(Strict):
+    """Reached over `ssh`, or `local`: this machine itself. One of them must be given."""
+
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
-    ssh: Ssh = Field(description="how the node is reached, at least `host:`")
+    ssh: Ssh | None = Field(default=None, description="how the node is reached, at least `host:`")
     api: ApiUrl = Field(description="http://HOST:PORT of the target's API, as the controller reaches it")
+    local: bool = False  # instead of `ssh`: commands are run on the controller itself
     addresses: list[Address] = Field(
         default_factory=list
     )  # every address peers may use, IPv4 and IPv6 (fe80::…%en5 for link-local)
@@ -38,6 +42,18 @@ class Node(Strict):
     sudo: bool = True  # packet-filter commands go through `sudo -n`
     faults: bool = True  # whether faults may be injected here
     restart_rehearsed: bool = False  # set by hand, or by `rig doctor --rehearse-restart`, after one restart has worked
+
+    @property
+    def peer_port(self) -> int:
+        """Where its peers reach the target's API."""
+        return self.process.peer_port or urlsplit(self.api).port or 80
+
+    @property
+    def reached_as(self) -> str:
+        """Where its commands run, for people."""
+        if self.ssh is None:
+            return "this machine"
+        return f"{self.ssh.user}@{self.ssh.host}" if self.ssh.user else self.ssh.host
 
 
 class Embedded(Strict):

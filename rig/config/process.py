@@ -28,8 +28,15 @@ class Process(Strict):
     command: Text | None = None  # its own command line; `rig bootstrap` makes a launchd daemon or systemd unit of it
 
     section: ClassVar[str] = "process"  # its key in the inventory, by which messages call it as well
+    peer_port: ClassVar[int | None] = None  # of its API, for its peers; None: that for the controller
     usual_pidfile: ClassVar[str] = "pid"  # below `home`
     usual_log: ClassVar[str] = "log"
+
+    @classmethod
+    def is_worker(cls, command: str) -> bool:
+        """Whether a child of the main process that was started so works for an instance."""
+        del command
+        return False
 
     @property
     def pid_path(self) -> str:

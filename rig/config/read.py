@@ -15,11 +15,12 @@ from rig.config.fields import WRITTEN
 from rig.config.inventory import Inventory
 from rig.config.problems import FieldPath, Place, Problem, Source, error_of, locate
 from rig.config.stock import Folder, find
-from rig.config.target_fields import model_for
+from rig.config.target_fields import model_for, workload_model
 from rig.config.traces import read_trace
 from rig.config.tree import Tree, parse
 from rig.config.workload import Workload
 from rig.errors import ConfigError
+from rig.targets.registry import DEFAULT
 
 _READ_MAX = (1 << 20) + 1
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -38,18 +39,21 @@ def load_inventory(name_or_path: str) -> Inventory:
     return read_inventory(name_or_path).value
 
 
-def load_workload(name_or_path: str) -> Workload:
-    """The workload of this name or path. Raises ConfigError."""
-    return read_workload(name_or_path).value
+def load_workload(name_or_path: str, target: str = DEFAULT) -> Workload:
+    """The workload of this name or path, for a target. Raises ConfigError."""
+    return read_workload(name_or_path, target).value
 
 
 def read_inventory(name_or_path: str) -> Loaded[Inventory]:
     return read_file(name_or_path, "inventories", Inventory, check.inventory_problems)
 
 
-def read_workload(name_or_path: str) -> Loaded[Workload]:
+def read_workload(name_or_path: str, target: str = DEFAULT) -> Loaded[Workload]:
     return read_file(
-        name_or_path, "workloads", Workload, lambda found: [*check.workload_problems(found), *_data(found)]
+        name_or_path,
+        "workloads",
+        workload_model(target),
+        lambda found: [*check.workload_problems(found), *_data(found)],
     )
 
 
@@ -110,10 +114,16 @@ def _with_defaults(tree: Tree) -> Tree:
         written = {path[1:]: place for path, place in places.items() if path[:1] == ("defaults",)}
         merge = _Merge(written, places)
         value["nodes"] = {
-            name: merge.under(("nodes", name), (), cast("dict[str, Any]", defaults), {} if node is None else node)
+            name: merge.under(("nodes", name), (), _usable(cast("dict[str, Any]", defaults), node), node or {})
             for name, node in cast("dict[str, Any]", nodes).items()
         }
     return Tree(value, Source(tree.source.file, places))
+
+
+def _usable(defaults: dict[str, Any], node: Any) -> dict[str, Any]:
+    """What a node takes of them: how the others are reached says nothing of one that is local."""
+    local = isinstance(node, dict) and cast("dict[str, Any]", node).get("local") is True
+    return {key: value for key, value in defaults.items() if not (local and key == "ssh")}
 
 
 @dataclass(frozen=True)

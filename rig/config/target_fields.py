@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +13,7 @@ from pydantic import Field, create_model
 from rig.config.fields import NodeName, TargetName
 from rig.config.inventory import Inventory, Node
 from rig.config.process import Process
+from rig.config.workload import Model, Workload
 from rig.targets import registry
 
 
@@ -21,6 +23,9 @@ class TargetFields:
 
     process: type[Process]
     process_is: str  # what is expected in the section, for who left it out
+    model: type[Model] = Model  # of a workload
+    roles: frozenset[str] = frozenset()  # that its nodes and processes may have, for faults to aim at
+    plan: str = "quick"  # the fault plan of who names none
 
 
 def fields_of(target: str) -> TargetFields:
@@ -40,6 +45,14 @@ def inventory_model(target: str) -> type[Inventory]:
     named = target if target == registry.DEFAULT else ...  # another must be written down, to be read as such again
     nodes = (dict[NodeName, node_model(target)], Field(default_factory=dict))
     return create_model("Inventory", __base__=Inventory, target=(TargetName, named), nodes=nodes)
+
+
+@cache
+def workload_model(target: str) -> type[Workload]:
+    """A workload whose models say what the target wants to know of each."""
+    model, written = fields_of(target).model, Workload.model_fields["models"].description
+    models: Any = (types.GenericAlias(list, (model,)), Field(min_length=1, description=written))
+    return create_model("Workload", __base__=Workload, models=models)
 
 
 def model_for(value: Any) -> type[Inventory]:

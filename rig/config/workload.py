@@ -13,22 +13,24 @@ MAX_CONCURRENCY: Final = 4096
 
 
 class Model(Strict):
-    """A deployment as it is posted, and this model's share of the load."""
+    """A model, and its share of the load. A target's own subclass has what a deployment of it needs."""
 
     model: Text = Field(description="the id of a model, such as mlx-community/Qwen3-30B-A3B-4bit")
-    sharding: Literal["Pipeline", "Tensor"] = "Pipeline"
-    instance_meta: Literal["MlxRing", "MlxJaccl"] = "MlxRing"
-    min_nodes: int = Field(default=1, ge=1)
     weight: float = Field(default=1.0, gt=0, le=1000)
 
-    def request(self) -> dict[str, Any]:
-        """The body of `POST /deployments`."""
-        return {
-            "model_id": self.model,
-            "sharding": self.sharding,
-            "instance_meta": self.instance_meta,
-            "min_nodes": self.min_nodes,
-        }
+    @property
+    def nodes_needed(self) -> int:
+        return 1
+
+    @property
+    def past_filters(self) -> bool:
+        """Whether its nodes talk to each other in a way that no packet filter sees (RDMA)."""
+        return False
+
+    def request(self, nodes: int | None = None) -> dict[str, Any]:
+        """The body that deploys it, on so many nodes at least (None: as the workload says)."""
+        del nodes
+        return {"model": self.model}
 
 
 class Lengths(Strict):

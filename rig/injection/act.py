@@ -11,18 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from rig.errors import CommandTimeout, NodeError, SshError
+from rig.errors import CommandTimeout, NodeError, TransportError
 from rig.injection.acts import Act
 from rig.injection.lease import heal_on
-from rig.nodes.inspect import inspect
-from rig.nodes.scripts import ScriptEvent, parse_event, q, script_command, script_stdin
-from rig.nodes.ssh import NodeConnection
+from rig.nodes.node import NodeConnection
+from rig.nodes.scripts import ScriptEvent
 
 End = Literal["healed", "skipped", "ineffective", "unhealed", "invalid"]
 
 RELEARN_S = 30.0
 SCRIPT_GRACE_S = 75.0  # beyond the hold; a script ends itself within hold + 60 s
 POLL_S = 0.3
+LOG_LIMIT_S = 10.0
 GONE = "the script is gone without an end"
 LAST_EVENTS = frozenset({"dropped", "skipped", "unhealed"})
 _BY_EVENT: tuple[End, ...] = ("unhealed", "skipped", "ineffective", "healed")
@@ -66,22 +66,15 @@ class Watcher:
         It strikes only while the node still is under the lock that the connection holds there.
         """
         progress = self.progress
-        given = {**progress.act.values, **values, "lock": self.conn.lock}
-        command, stdin = script_command(self.conn, progress.act.script, given), script_stdin(given)
+        script, given = progress.act.script, {**progress.act.values, **values}
         try:
-            async with self.conn.stream(command, timeout_s=self._hold_s + SCRIPT_GRACE_S, stdin=stdin) as stream:
-                async for line in stream.lines():
-                    if (event := parse_event(line)) is not None:
-                        progress.events.append(replace(event, heard_s=asyncio.get_running_loop().time()))
-                        self._changed()
-                result = await stream.wait()
-            stderr = (result.stderr.strip().splitlines() or [""])[-1]
-            if result.status in _ENDS:
-                self._finish(_ENDS[result.status], _reason(progress.events) or stderr)
+            end = await self.conn.strike(script, given, self._heard, timeout_s=self._hold_s + SCRIPT_GRACE_S)
+            if end.status in _ENDS:
+                self._finish(_ENDS[end.status], _reason(progress.events) or end.message)
             else:
-                ended = f"by signal {result.signal}" if result.signal else f"with status {result.status}"
-                await self._heal_from_lease(f"{progress.act.script} ended {ended}{f': {stderr}' if stderr else ''}")
-        except SshError as exc:
+                ended = f"by signal {end.signal}" if end.signal else f"with status {end.status}"
+                await self._heal_from_lease(f"{script} ended {ended}{f': {end.message}' if end.message else ''}")
+        except TransportError as exc:
             progress.lost = True
             progress.detail = exc.message
             await self._relearn()
@@ -89,6 +82,10 @@ class Watcher:
             await self._heal_from_lease(f"{exc.message}; healed from its lease")
         except NodeError as exc:
             await self._heal_from_lease(exc.message)
+
+    def _heard(self, event: ScriptEvent) -> None:
+        self.progress.events.append(replace(event, heard_s=asyncio.get_running_loop().time()))
+        self._changed()
 
     async def heal(self, timeout_s: float) -> None:
         """Ends the hold early. The script heals by itself on being told; the watcher sees it in the script's events."""
@@ -102,7 +99,7 @@ class Watcher:
         while (left_s := deadline - loop.time()) > 0:
             try:
                 alive = await self._script_alive()  # asked first: one that ends in between has its end in its log
-                self._replace(await self._log(min(left_s, 10.0)))
+                self._replace(await self.conn.fault_log(self._fault_id, timeout_s=min(left_s, LOG_LIMIT_S)))
                 if self._ended(why):
                     return
                 if gone and not alive:  # twice: the lease goes a moment before the script says so
@@ -114,12 +111,6 @@ class Watcher:
             await asyncio.sleep(min(POLL_S, max(0.0, deadline - loop.time())))
         self._finish("unhealed", f"not known how it ended: {why}")
 
-    async def _log(self, timeout_s: float = 10.0) -> list[ScriptEvent]:
-        """What the script said, from its own log on the node's disk. Raises NodeError."""
-        path = f"{self.conn.node.rig_dir}/log/{self._fault_id}.log"
-        said = await self.conn.run(f"cat {q(path)}", timeout_s=timeout_s, check=False)
-        return [event for event in map(parse_event, said.stdout.splitlines()) if event is not None]
-
     def _ended(self, why: str) -> bool:
         """Whether the script has said its last word; the fault ends with that."""
         events = self.progress.events
@@ -130,7 +121,7 @@ class Watcher:
 
     async def _script_alive(self) -> bool:
         """Whether the lease is there with its script running, or the script never came so far (then it never will)."""
-        seen = await inspect(self.conn, "leases")
+        seen = await self.conn.inspect("leases")
         return any(lease.id == self._fault_id and lease.script_alive for lease in seen.leases)
 
     async def _heal_from_lease(self, why: str) -> None:

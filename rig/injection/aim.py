@@ -1,4 +1,4 @@
-"""From a planned fault to what is done where: master, runner and addresses are known only at the strike.
+"""From a planned fault to what is done where: master, worker and addresses are known only at the strike.
 
 `resolve` asks the nodes and the target, the choices themselves are pure functions. What cannot be aimed raises
 CannotAim and becomes a skipped fault with that reason.
@@ -21,10 +21,10 @@ from rig.faults.plan.cutting import CutPlan
 from rig.faults.plan.kind import AnyKind, CannotAim, EveryNode, Pair, RoleNode, RoleProcess, SingleNode, Split
 from rig.injection.acts import Act, act_on_node
 from rig.injection.schedule import Planned
-from rig.nodes.inspect import Inspection, inspect
+from rig.nodes.inspect import Inspection
 from rig.nodes.master import Ruling, Word, rule
+from rig.nodes.node import Nodes
 from rig.nodes.scripts import process_values
-from rig.nodes.ssh import Nodes
 from rig.targets.views import Instance
 
 __all__ = ["Act", "Aim", "AimContext", "CannotAim", "find_master", "resolve"]
@@ -60,7 +60,7 @@ class AimContext:
     nodes: Nodes
     instances: InstancesNow
     rehearsed: frozenset[str] = field(default_factory=frozenset[str])
-    rdma_models: frozenset[str] = field(default_factory=frozenset[str])  # whose instances speak RDMA (MlxJaccl)
+    rdma_models: frozenset[str] = field(default_factory=frozenset[str])  # whose instances speak RDMA
     emulated: bool  # the nodes share one machine: they are given token amounts of memory, disk and load
 
 
@@ -71,7 +71,7 @@ async def resolve(planned: Planned, context: AimContext, stop: asyncio.Event) ->
             master, findings = await find_master(context.nodes, stop)
             return _on_node(planned, master, context, findings)
         case RoleProcess():
-            return await _runner(planned, context)
+            return await _worker(planned, context)
         case Split():
             return await _partition(planned, context)
         case Pair():
@@ -102,7 +102,7 @@ async def find_master(nodes: Nodes, stop: asyncio.Event) -> tuple[str, tuple[str
 
 async def _masters_seen(nodes: Nodes) -> tuple[list[Inspection], dict[str, str]]:
     """What the nodes say of it, and for those that could not be asked why."""
-    answers = await asyncio.gather(*(inspect(conn, "master") for conn in nodes.values()), return_exceptions=True)
+    answers = await asyncio.gather(*(conn.inspect("master") for conn in nodes.values()), return_exceptions=True)
     seen: list[Inspection] = []
     silent: dict[str, str] = {}
     for name, answer in zip(nodes, answers, strict=True):
@@ -132,8 +132,8 @@ def choose_master(seen: Sequence[Inspection], silent: Sequence[str] = ()) -> Rul
     return Ruling(ruling.master, f"{', '.join(odd)} claim it too, by log or by open files") if odd else ruling
 
 
-def choose_runner(planned: Planned, instances: Sequence[Instance]) -> tuple[Instance, str, tuple[Instance, ...]]:
-    """Which instance of the model, on which node, and the other instances that have a runner there. Pure.
+def choose_worker(planned: Planned, instances: Sequence[Instance]) -> tuple[Instance, str, tuple[Instance, ...]]:
+    """Which instance of the model, on which node, and the other instances that have a worker there. Pure.
 
     Nodes take turns with the number of the fault, so that a schedule means the same each time.
     """
@@ -142,11 +142,16 @@ def choose_runner(planned: Planned, instances: Sequence[Instance]) -> tuple[Inst
         raise CannotAim(f"no instance of {planned.model} is there")
     places = sorted((node, one.id) for one in mine for node in one.workers if node in planned.nodes)
     if not places:
-        raise CannotAim(f"{planned.model} has no runner on a node that may be hit")
+        raise CannotAim(f"{planned.model} has no {_role(planned)} on a node that may be hit")
     node, identity = places[planned.index % len(places)]
     chosen = next(one for one in mine if one.id == identity)
     others = tuple(one for one in instances if one is not chosen and node in one.workers)
     return chosen, node, others
+
+
+def _role(planned: Planned) -> str:
+    aim = planned.kind.aim
+    return aim.role if isinstance(aim, RoleProcess) else "worker"
 
 
 def _on_node(planned: Planned, name: str, context: AimContext, findings: tuple[str, ...]) -> Aim:
@@ -178,12 +183,12 @@ def _node_act(planned: Planned, kind: AnyKind, name: str, context: AimContext) -
     return act
 
 
-async def _runner(planned: Planned, context: AimContext) -> Aim:
+async def _worker(planned: Planned, context: AimContext) -> Aim:
     try:
         instances = await context.instances()
     except TargetError as exc:
         raise CannotAim(f"the target does not tell its instances: {exc.message}") from exc
-    chosen, name, others = choose_runner(planned, instances)
+    chosen, name, others = choose_worker(planned, instances)
     node = context.nodes[name].node
     _allowed(planned, name, node)
     values = process_values(node) | {
@@ -246,10 +251,10 @@ async def _over_rdma(left: Sequence[str], right: Sequence[str], context: AimCont
 
 
 async def _controller_addresses(context: AimContext, name: str) -> list[str]:
-    """This machine's addresses as the node sees them: of the SSH connection, and of the path to its API."""
+    """This machine's addresses as the node sees them: of the rig's connection, and of the path to its API."""
     conn = context.nodes[name]
-    said = (await conn.run('printf %s "${SSH_CONNECTION%% *}"')).stdout.strip()
-    found = [address for address in (said, await _source_address(conn.node)) if _is_remote(address)]
+    told = (await conn.controller_address(), await _source_address(conn.node))
+    found = [address for address in told if _is_remote(address)]
     if not found:
         raise CannotAim(f"{name} does not say from which address the clients come")
     return list(dict.fromkeys(found))

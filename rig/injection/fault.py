@@ -33,7 +33,7 @@ from rig.journal.records import (
     NodeMemory,
     NodeProcesses,
 )
-from rig.nodes.inspect import Inspection, inspect
+from rig.nodes.inspect import Inspection
 from rig.nodes.offset import Offset, measure
 
 HEAL_NOW_S = 40.0  # bound of an early heal; it takes well under 2 s when the nodes answer and exo starts as usual
@@ -238,7 +238,7 @@ class Fault:
         """What is still there of this fault, in words; also when it cannot be known. Journals memory on the way."""
         names = [act.node for act in aim.acts]
         seen = await asyncio.gather(
-            *(inspect(self.context.nodes[name], "all") for name in names), return_exceptions=True
+            *(self.context.nodes[name].inspect("all") for name in names), return_exceptions=True
         )
         left: list[str] = []
         for name, one in zip(names, seen, strict=True):
@@ -322,10 +322,9 @@ def write_inventory(journal: Recorder, seen: Inspection, when: str) -> None:
             node=seen.node,
             when=when,
             main=None if seen.main is None else seen.main.identity,
-            runners=len(seen.runners),
             orphans=len(seen.orphans),
             cpu_s=seen.main_cpu_s,
-            runner_cpu_s={one.identity: seen.cpu_s[one.pid] for one in seen.runners if one.pid in seen.cpu_s},
+            worker_cpu_s={one.identity: seen.cpu_s[one.pid] for one in seen.workers if one.pid in seen.cpu_s},
             node_t=seen.clock,
         )
     )

@@ -19,7 +19,7 @@ from rig.injection.aim import AimContext
 from rig.injection.fault import Fault, Identity, Recorder, write_inventory
 from rig.injection.schedule import Planned
 from rig.journal.records import FaultChanged, FaultState
-from rig.nodes.inspect import Inspection, inspect
+from rig.nodes.inspect import Inspection
 
 Recovered = Callable[[int], Awaitable[bool]]
 
@@ -112,7 +112,7 @@ class Injector:
             if attempt:
                 await asyncio.sleep(LOOK_PAUSE_S)
             try:
-                return list(await asyncio.gather(*(inspect(conn, "all") for conn in self.context.nodes.values())))
+                return list(await asyncio.gather(*(conn.inspect("all") for conn in self.context.nodes.values())))
             except NodeError as exc:
                 last = exc
         assert last is not None

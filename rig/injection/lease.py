@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass, field
 
 from rig.errors import CommandTimeout, LeaseError, NodeError
-from rig.nodes.inspect import Lease, inspect
-from rig.nodes.scripts import ScriptEvent, parse_event, process_values, script_command
-from rig.nodes.ssh import NodeConnection, Nodes
+from rig.nodes.inspect import Lease
+from rig.nodes.node import NodeConnection, Nodes
+from rig.nodes.scripts import ScriptEvent
 
 __all__ = ["Healed", "Lease", "heal_all", "heal_on", "leases", "refuse_live"]
 
@@ -17,7 +17,7 @@ HEAL_TIMEOUT_S = 75.0  # a crash is healed when exo runs again, which may take a
 
 @dataclass(frozen=True)
 class Healed:
-    """What `heal.sh` did on one node. `ok`: nothing is left of what was asked for."""
+    """What a heal did on one node. `ok`: nothing is left of what was asked for."""
 
     node: str
     ok: bool
@@ -27,26 +27,20 @@ class Healed:
 
 async def leases(nodes: Nodes) -> list[Lease]:
     """All leases on all nodes, live or not. Raises NodeError when a node cannot be asked."""
-    seen = await asyncio.gather(*(inspect(conn, "leases") for conn in nodes.values()))
+    seen = await asyncio.gather(*(conn.inspect("leases") for conn in nodes.values()))
     return [lease for one in seen for lease in one.leases]
 
 
 async def heal_on(conn: NodeConnection, what: str, *, timeout_s: float = HEAL_TIMEOUT_S) -> Healed:
-    """Runs `heal.sh what=…` (an id, `all` or `expired`) on one node. Never raises NodeError: the result says it."""
-    values = {key: value for key, value in process_values(conn.node).items() if key in ("rig_dir", "sudo")}
-    events: list[ScriptEvent] = []
+    """Heals what is asked for (an id, `all` or `expired`) on one node. Never raises NodeError: the result says it."""
+    events: list[ScriptEvent] = []  # what was seen is kept when the node is lost
     try:
-        command = script_command(conn, "heal.sh", {**values, "what": what})
-        async with conn.stream(command, timeout_s=timeout_s) as stream:
-            async for line in stream.lines():
-                if (event := parse_event(line)) is not None:
-                    events.append(event)  # noqa: PERF401 (what was seen is kept when the stream breaks)
-            result = await stream.wait()
+        end = await conn.heal(what, events.append, timeout_s=timeout_s)
     except CommandTimeout:
         return Healed(conn.name, ok=False, events=events, detail=f"heal.sh did not end within {timeout_s:g} s")
     except NodeError as exc:
         return Healed(conn.name, ok=False, events=events, detail=exc.message)
-    return Healed(conn.name, ok=result.status == 0, events=events, detail=_last_line(result.stderr))
+    return Healed(conn.name, ok=end.status == 0, events=events, detail=end.message)
 
 
 async def heal_all(nodes: Nodes, what: str = "all", *, timeout_s: float = HEAL_TIMEOUT_S) -> list[Healed]:
@@ -62,7 +56,3 @@ async def refuse_live(nodes: Nodes, *, inventory: str) -> None:
             "faults are still in force, or were never cleared up:\n  " + "\n  ".join(lines),
             remedy=f"rig heal --inventory {inventory}",
         )
-
-
-def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or [""])[-1]

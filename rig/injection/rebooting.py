@@ -13,10 +13,9 @@ from dataclasses import replace
 from typing import Final
 
 from rig.errors import NodeError
-from rig.injection.act import GONE, LAST_EVENTS, Watcher
+from rig.injection.act import GONE, LAST_EVENTS, LOG_LIMIT_S, Watcher
 from rig.injection.acts import Act
 from rig.injection.lease import heal_on
-from rig.nodes.inspect import inspect
 from rig.nodes.own_boot import THE_RIGS_OWN, own_boot
 from rig.nodes.scripts import ScriptEvent
 
@@ -31,7 +30,7 @@ class RebootWatcher(Watcher):
     async def run(self, values: dict[str, str]) -> None:
         self._boot = ""
         try:
-            self._boot = (await inspect(self.conn, "clock")).boot_id
+            self._boot = (await self.conn.inspect("clock")).boot_id
         except NodeError as exc:
             self._finish("skipped", f"nothing was struck: {exc.message}")
             return
@@ -57,8 +56,8 @@ class RebootWatcher(Watcher):
         why, gone = self.progress.detail, False
         while loop.time() < begun + BOOT_LIMIT_S:
             try:
-                seen = await inspect(self.conn, "leases")
-                boot = await inspect(self.conn, "clock")
+                seen = await self.conn.inspect("leases")
+                boot = await self.conn.inspect("clock")
                 lease = next((one for one in seen.leases if one.id == self._fault_id), None)
                 if boot.boot_id != self._boot:
                     if lease is not None:
@@ -66,7 +65,7 @@ class RebootWatcher(Watcher):
                     await self._learn_after_boot(loop.time())
                     return
                 if lease is None:
-                    log = await self._log()
+                    log = await self.conn.fault_log(self._fault_id, timeout_s=LOG_LIMIT_S)
                     if log and log[-1].event in LAST_EVENTS:
                         self._replace(log)
                         self._ended(why)
@@ -84,8 +83,8 @@ class RebootWatcher(Watcher):
 
     async def _learn_after_boot(self, now: float) -> None:
         """From the script's log, which lies on disk, the events of the new boot moved onto the old clock."""
-        clock = (await inspect(self.conn, "clock")).clock
-        log = await self._log()
+        clock = (await self.conn.inspect("clock")).clock
+        log = await self.conn.fault_log(self._fault_id, timeout_s=LOG_LIMIT_S)
         self.progress.events[:] = on_one_clock(log, self.progress.events, clock=clock, seen_s=now)
         if not any(event.event == "healed" and event.fields.get("rebooted") == "1" for event in log):
             self._finish("unhealed", "the node did restart, but its lease was not undone")

@@ -6,8 +6,7 @@ The control is a freeze whose `kill` does nothing. A rig that called it effectiv
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
@@ -21,13 +20,11 @@ from rig.injection.aim import AimContext
 from rig.injection.fault import Fault, Identity, Recorder
 from rig.injection.schedule import Planned, by_hand, draw
 from rig.journal.records import FaultState
-from rig.nodes.inspect import inspect
-from rig.nodes.scripts import q
-from rig.nodes.ssh import NodeConnection, Nodes, open_nodes
+from rig.nodes.inert import without_kill
+from rig.nodes.node import NodeConnection, Nodes
 
 HOLD_MIN_S, HOLD_MAX_S = 2.0, 5.0
 UP_LIMIT_S: Final = 60.0
-USUAL_PATH: Final = "/usr/bin:/bin:/usr/sbin:/sbin"
 _LOOK_AHEAD: Final = 2000
 
 
@@ -73,32 +70,11 @@ async def rehearse_control(
     inventory: Inventory, name: str, context: AimContext, journal: Recorder, identity: Identity, stop: asyncio.Event
 ) -> Rehearsed:
     """A freeze of `name` that cannot work. Wanted: ineffective. Raises NodeError when it cannot be prepared."""
-    async with _inert(inventory, name, context.nodes[name].lock) as nodes:
+    async with without_kill(inventory, name, context.nodes[name].lock) as nodes:
         planned = by_hand(KINDS["freeze"], node=name, model=None, hold_s=HOLD_MIN_S, everyone=[name], index=0)
         fault = Fault(planned, replace(context, nodes=nodes), journal, identity)
         state = await fault.run(stop)
     return Rehearsed("control", f"a freeze of {name} without effect", state, fault.reason, state == "ineffective")
-
-
-@asynccontextmanager
-async def _inert(inventory: Inventory, name: str, lock: str) -> AsyncGenerator[Nodes]:
-    """The node with a `kill` that does nothing, first on the PATH of its scripts; gone afterwards.
-
-    `lock`: the token of the lock that is held there.
-    """
-    node = inventory.nodes[name]
-    folder = f"{node.rig_dir}/inert"
-    path = f"{folder}:{node.path or USUAL_PATH}"
-    changed = inventory.model_copy(update={"nodes": {name: node.model_copy(update={"path": path})}})
-    async with open_nodes(changed) as nodes:
-        conn = nodes[name]
-        conn.lock = lock
-        await conn.run(f"mkdir -p {q(folder)}")
-        try:
-            await conn.put(f"{folder}/kill", b"#!/bin/sh\nexit 0\n", 0o700)
-            yield nodes
-        finally:
-            await conn.run(f"rm -rf {q(folder)}", check=False)
 
 
 async def exo_runs(nodes: Nodes) -> None:
@@ -106,7 +82,7 @@ async def exo_runs(nodes: Nodes) -> None:
     deadline = asyncio.get_running_loop().time() + UP_LIMIT_S
 
     async def wait(conn: NodeConnection) -> None:
-        while (await inspect(conn, "tree")).main is None:
+        while (await conn.inspect("tree")).main is None:
             if asyncio.get_running_loop().time() > deadline:
                 raise NodeError(conn.name, "exo does not run", remedy="start it, then rehearse again")
             await asyncio.sleep(0.5)

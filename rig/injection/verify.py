@@ -14,11 +14,9 @@ from rig.errors import NodeError
 from rig.faults.plan.witness import Hit, Says
 from rig.injection.act import Progress
 from rig.injection.aim import Aim
-from rig.nodes.inspect import Inspection, inspect
-from rig.nodes.scripts import q
-from rig.nodes.ssh import NodeConnection, Nodes
+from rig.nodes.inspect import Inspection
+from rig.nodes.node import NodeConnection, Nodes
 
-PEER_PORT = 52415  # exo's API, which every node offers to its peers
 PROBE_LIMIT = 24  # addresses a peer tries at once
 MARGIN_S = 0.05  # an account this close to the end of the hold says nothing
 
@@ -59,7 +57,7 @@ async def look_at_processes(conn: NodeConnection, progress: Progress, hold_s: fl
     words = [*struck.fields.get("pids", "").split(), struck.fields.get("main", "")]
     pids = sorted({int(pid) for pid in (word.partition(":")[0] for word in words) if pid.isdigit()})
     try:
-        seen = await inspect(conn, "procs", pids=pids, timeout_s=5.0)
+        seen = await conn.inspect("procs", pids=pids, timeout_s=5.0)
     except NodeError as exc:
         return Account(conn.name, "silent", exc.message)
     return judge_processes(progress, seen, hold_s)
@@ -71,7 +69,10 @@ class Outside:
     def __init__(self, nodes: Nodes, aim: Aim) -> None:
         inside = {act.node for act in aim.acts}
         self._some = any("interface" in act.values for act in aim.acts)  # other addresses go on to answer
-        self._targets = [address for name in sorted(inside) for address in nodes[name].node.addresses][:PROBE_LIMIT]
+        ends = [
+            (address, nodes[name].node.peer_port) for name in sorted(inside) for address in nodes[name].node.addresses
+        ]
+        self._ends = ends[:PROBE_LIMIT]
         self._peers = [nodes[name] for name in aim.nodes if name not in inside][:2]
         self._answered: dict[str, set[str]] = {}
 
@@ -101,19 +102,14 @@ class Outside:
         return Account(name, "agrees" if cut else "silent", f"{cut} connections that worked before no longer do")
 
     async def _probe_all(self) -> list[set[str] | None]:
-        return list(await asyncio.gather(*(_probe(conn, self._targets) for conn in self._peers)))
+        return list(await asyncio.gather(*(_probe(conn, self._ends) for conn in self._peers)))
 
 
-async def _probe(conn: NodeConnection, addresses: Sequence[str]) -> set[str] | None:
+async def _probe(conn: NodeConnection, ends: Sequence[tuple[str, int]]) -> set[str] | None:
     """The addresses whose API port a node can connect to, all tried at once (about 1 s when some cannot)."""
-    tries = [
-        f"{{ nc {'-6 ' if ':' in address else ''}-z -w 1 {q(address)} {PEER_PORT} >/dev/null 2>&1"
-        f" && echo {q(address)}; }} &"
-        for address in addresses
-    ]
-    prefix = f"PATH={q(conn.node.path)}; export PATH; " if conn.node.path is not None else ""
     try:
-        result = await conn.run(f"{prefix}{' '.join(tries)} wait", timeout_s=5.0, check=False)
+        ports = {port: [address for address, its in ends if its == port] for _, port in ends}
+        asked = (conn.answering(addresses, port, timeout_s=5.0) for port, addresses in ports.items())
+        return set[str]().union(*await asyncio.gather(*asked))
     except NodeError:
         return None
-    return set(result.stdout.split())

@@ -290,13 +290,11 @@ class NodeProcesses(Record, frozen=True, kw_only=True, tag="processes"):
     node: str
     when: str  # "before fault 3", "after fault 3", "idle"
     main: str | None  # pid:start of its main process; None: it does not run
-    runners: int
     orphans: int  # processes left behind by a main process that is gone
     cpu_s: float | None  # CPU time that the main process has used since its start
     node_t: float  # on the node's clock
-    runner_cpu_s: dict[
-        str, float
-    ] = {}  # by pid:start of each runner, since its start; empty where it was not looked at
+    worker_cpu_s: dict[str, float] = msgspec.field(name="runner_cpu_s", default_factory=dict[str, float])
+    # by pid:start of each worker, since its start; empty where it was not looked at
 
 
 class ApiCall(Record, frozen=True, kw_only=True, tag="call"):

@@ -1,1 +1,1 @@
-"""The machines of an inventory: reached over SSH alone, inspected, locked, checked before a run."""
+"""The machines of an inventory: reached over SSH or being this one, inspected, locked, checked before a run."""

@@ -12,8 +12,8 @@ from typing import Final, Literal, get_args
 from rig.errors import NodeNotReady
 from rig.faults.plan.kind import Right
 from rig.faults.plan.registry import kinds_of
-from rig.nodes.scripts import Bundle, q, stock_bundle
-from rig.nodes.ssh import NodeConnection
+from rig.nodes.operations import ShellNode
+from rig.nodes.scripts import Bundle, called, q, stock_bundle
 
 Step = Literal["plan", "install", "remove"]
 
@@ -47,7 +47,7 @@ def allowed_for(kinds: Collection[str]) -> list[str]:
     return [right for right in rights if right in wanted]
 
 
-def arguments(conn: NodeConnection, user: str, step: Step, allow: Collection[str]) -> dict[str, str]:
+def arguments(conn: ShellNode, user: str, step: Step, allow: Collection[str]) -> dict[str, str]:
     """What bootstrap.sh is called with. Pure."""
     exo = conn.node.process
     daemon = {"exo_command": exo.command, "exo_home": exo.home} if exo.command is not None else {}
@@ -55,18 +55,18 @@ def arguments(conn: NodeConnection, user: str, step: Step, allow: Collection[str
 
 
 async def bootstrap(
-    conn: NodeConnection, step: Step, allow: Collection[str], *, bundle: Bundle | None = None
+    conn: ShellNode, step: Step, allow: Collection[str], *, bundle: Bundle | None = None
 ) -> Bootstrapped:
-    """Runs one step. Raises NodeNotReady when root cannot be had or the script fails; SshError, CommandTimeout."""
+    """Runs one step. Raises NodeNotReady when root cannot be had or the script fails, and other NodeErrors."""
     user = (await conn.run("id -un")).stdout.strip()
     how = "" if user == "root" else "sudo -n"
     given = arguments(conn, user, step, allow)
-    words = [q(f"{key}={value}") for key, value in given.items() if value]
+    words = [f"{key}={value}" for key, value in given.items() if value]
     if how and step != "plan" and (await conn.run("sudo -n true", check=False)).status != 0:
-        by_hand = " ".join(["sudo sh faults/bootstrap.sh", *words])
+        by_hand = " ".join(["sudo sh faults/bootstrap.sh", *map(q, words)])
         remedy = f"copy the folder faults/ there and run, with your password: {by_hand}"
         raise NodeNotReady(conn.name, "this user cannot become root without a password", remedy=remedy)
-    command = f"exec sh -c {q(_RUN)} sh {q('' if step == 'plan' else how)} {' '.join(words)}"
+    command = called(_RUN, "" if step == "plan" else how, *words)
     result = await conn.run(command, stdin=(bundle or stock_bundle()).archive(), timeout_s=LIMIT_S, check=False)
     if result.status not in (0, REFUSED):
         why = (result.stderr.strip().splitlines() or [f"status {result.status}"])[-1]

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Callable
 
 from rig.errors import UsageError
-from rig.nodes.inspect import Inspection, inspect
-from rig.nodes.ssh import Nodes
+from rig.nodes.inspect import Inspection
+from rig.nodes.node import Nodes
 
 
 async def named_processes(nodes: Nodes) -> dict[str, list[str]]:
     """Node → `pid start command` of every process that a fault may hit there now. Raises NodeError."""
     hit = {name: conn for name, conn in nodes.items() if conn.node.faults}
-    seen = await asyncio.gather(*(inspect(conn, "tree") for conn in hit.values()))
+    seen = await asyncio.gather(*(conn.inspect("tree") for conn in hit.values()))
     return {one.node: _lines(one) for one in seen}
 
 
@@ -23,8 +23,7 @@ def consent_text(named: dict[str, list[str]], nodes: Nodes) -> str:
     """What the user is asked about. Pure."""
     lines = ["Faults may stop or kill these processes, and what exo starts in their place, and cut these nodes off:"]
     for name, processes in named.items():
-        ssh = nodes[name].node.ssh
-        lines.append(f"  {name} ({ssh.user + '@' if ssh.user else ''}{ssh.host})")
+        lines.append(f"  {name} ({nodes[name].node.reached_as})")
         lines += [f"    {process[:160]}" for process in processes] or ["    (exo does not run there now)"]
     spared = [name for name in nodes if name not in named]
     if spared:

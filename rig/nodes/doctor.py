@@ -12,15 +12,17 @@ from urllib.parse import urlsplit
 
 from rig.clock import RunClock
 from rig.config.inventory import Inventory
-from rig.errors import NodeError, SshError
+from rig.errors import NodeError, TransportError
 from rig.faults.plan.registry import kinds_of, needing
-from rig.nodes.inspect import Inspection, inspect
+from rig.nodes.inspect import Inspection
 from rig.nodes.lock import binds, holder
 from rig.nodes.offset import measure
+from rig.nodes.open import ShellNodes
+from rig.nodes.operations import ShellNode
 from rig.nodes.own_boot import THE_RIGS_OWN, own_boot
 from rig.nodes.rehearse import rehearsed
-from rig.nodes.scripts import q, upload
-from rig.nodes.ssh import NodeConnection, Nodes
+from rig.nodes.scripts import q
+from rig.nodes.upload import upload
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -44,8 +46,8 @@ class Finding:
 
 async def examine(
     inventory: Inventory,
-    nodes: Nodes,
-    unreachable: Mapping[str, SshError] | None = None,
+    nodes: ShellNodes,
+    unreachable: Mapping[str, TransportError] | None = None,
     *,
     kinds: Collection[str] | None = None,
     own_lock: str | None = None,
@@ -82,14 +84,14 @@ def worst(findings: Collection[Finding]) -> Level:
     return "fail" if "fail" in levels else "warn" if "warn" in levels else "ok"
 
 
-async def _unreachable(error: SshError) -> list[Finding]:
+async def _unreachable(error: TransportError) -> list[Finding]:
     return [Finding(error.node, "ssh", "fail", error.message.partition(": ")[2], error.remedy or "")]
 
 
-async def _node(conn: NodeConnection, kinds: frozenset[str] | None, own_lock: str | None) -> list[Finding]:
+async def _node(conn: ShellNode, kinds: frozenset[str] | None, own_lock: str | None) -> list[Finding]:
     found: list[Finding] = []
     steps: tuple[tuple[str, Callable[[], Awaitable[list[Finding]]]], ...] = (
-        ("ssh", lambda: _latency(conn)),
+        (conn.transport, lambda: _latency(conn)),
         ("scripts", lambda: _scripts(conn)),
         ("inspect", lambda: _inspected(conn, kinds, own_lock)),
         ("clock", lambda: _clock(conn)),
@@ -101,12 +103,12 @@ async def _node(conn: NodeConnection, kinds: frozenset[str] | None, own_lock: st
             found += await step()
         except NodeError as exc:
             found.append(Finding(conn.name, check, "fail", exc.message.partition(": ")[2], exc.remedy or ""))
-            if check in ("ssh", "scripts"):
+            if check in (conn.transport, "scripts"):
                 break  # nothing further can work
     return found
 
 
-async def _latency(conn: NodeConnection) -> list[Finding]:
+async def _latency(conn: ShellNode) -> list[Finding]:
     await conn.run("true")  # may dial
     times: list[float] = []
     for _ in range(3):
@@ -116,15 +118,17 @@ async def _latency(conn: NodeConnection) -> list[Finding]:
     best = min(times)
     text = f"a command takes {best * 1000:.0f} ms"
     slow = "strikes are timed by the node, but early heals depend on it: use a wired, idle network"
-    return [Finding(conn.name, "ssh", "warn" if best > LATENCY_WARN_S else "ok", text, slow if best > 0.25 else "")]
+    return [
+        Finding(conn.name, conn.transport, "warn" if best > LATENCY_WARN_S else "ok", text, slow if best > 0.25 else "")
+    ]
 
 
-async def _scripts(conn: NodeConnection) -> list[Finding]:
+async def _scripts(conn: ShellNode) -> list[Finding]:
     return [Finding(conn.name, "scripts", "ok", f"in {await upload(conn)}")]
 
 
-async def _inspected(conn: NodeConnection, kinds: frozenset[str] | None, own_lock: str | None) -> list[Finding]:
-    seen = await inspect(conn)
+async def _inspected(conn: ShellNode, kinds: frozenset[str] | None, own_lock: str | None) -> list[Finding]:
+    seen = await conn.inspect()
     busy = seen.lock.get("owner") != own_lock and binds(seen.lock, seen)
     found = [
         await _exo(conn, seen),
@@ -140,11 +144,11 @@ async def _inspected(conn: NodeConnection, kinds: frozenset[str] | None, own_loc
     return found
 
 
-async def _exo(conn: NodeConnection, seen: Inspection) -> Finding:
+async def _exo(conn: ShellNode, seen: Inspection) -> Finding:
     exo = conn.node.process
     if seen.main is not None:
-        runners = len(seen.runners)
-        return Finding(conn.name, "exo", "ok", f"pid {seen.main.pid}, {runners} runners: {seen.main.command[:100]}")
+        workers = len(seen.workers)
+        return Finding(conn.name, "exo", "ok", f"pid {seen.main.pid}, {workers} workers: {seen.main.command[:100]}")
     said = await conn.run(f"cat {q(exo.pid_path)}", check=False)
     pid = said.stdout.strip()
     if said.status != 0 or not pid.isdigit():
@@ -157,7 +161,7 @@ async def _exo(conn: NodeConnection, seen: Inspection) -> Finding:
     return Finding(conn.name, "exo", "fail", text, f"make `exo.match` fit that command line (it is {exo.match!r})")
 
 
-def _processes(conn: NodeConnection, seen: Inspection, *, busy: bool) -> list[Finding]:
+def _processes(conn: ShellNode, seen: Inspection, *, busy: bool) -> list[Finding]:
     """`busy`: another run holds the node, so that it may be its fault, which must not be ended."""
     found: list[Finding] = []
     if stopped := [process.pid for process in seen.tree if process.state == "T"]:
@@ -170,7 +174,7 @@ def _processes(conn: NodeConnection, seen: Inspection, *, busy: bool) -> list[Fi
     return found
 
 
-def _leases(conn: NodeConnection, seen: Inspection, *, busy: bool) -> list[Finding]:
+def _leases(conn: ShellNode, seen: Inspection, *, busy: bool) -> list[Finding]:
     """A live owner comes first: what is in force then is most likely his."""
     found = [Finding(conn.name, "lock", "fail", f"locked by {holder(seen.lock)}", WAIT)] if busy else []
     found += [
@@ -186,7 +190,7 @@ def _leases(conn: NodeConnection, seen: Inspection, *, busy: bool) -> list[Findi
     return found or [Finding(conn.name, "leases", "ok", "none left")]
 
 
-def _room(conn: NodeConnection, seen: Inspection) -> list[Finding]:
+def _room(conn: ShellNode, seen: Inspection) -> list[Finding]:
     found: list[Finding] = []
     if (disk := seen.disk_free_bytes) is not None:
         level: Level = "fail" if disk < DISK_FAIL_BYTES else "warn" if disk < DISK_WARN_BYTES else "ok"
@@ -200,7 +204,7 @@ def _room(conn: NodeConnection, seen: Inspection) -> list[Finding]:
     return found
 
 
-def _tools(conn: NodeConnection, seen: Inspection, kinds: frozenset[str] | None) -> list[Finding]:
+def _tools(conn: ShellNode, seen: Inspection, kinds: frozenset[str] | None) -> list[Finding]:
     level: Level = "fail" if kinds is None or needing(kinds, "filter") else "warn"
 
     found: list[Finding] = []
@@ -225,7 +229,7 @@ def _tools(conn: NodeConnection, seen: Inspection, kinds: frozenset[str] | None)
     return found
 
 
-async def _exo_app(conn: NodeConnection) -> list[Finding]:
+async def _exo_app(conn: ShellNode) -> list[Finding]:
     """exo.app's daemon renews DHCP on Thunderbolt every half hour, in the middle of a run."""
     said = await conn.run("/bin/launchctl print system/io.exo.networksetup >/dev/null 2>&1", check=False)
     if said.status != 0:
@@ -235,7 +239,7 @@ async def _exo_app(conn: NodeConnection) -> list[Finding]:
     return [Finding(conn.name, "network daemon", "warn", text, remedy)]
 
 
-async def _clock(conn: NodeConnection) -> list[Finding]:
+async def _clock(conn: ShellNode) -> list[Finding]:
     offset = await measure(conn, RunClock())
     text = f"offset known to ± {offset.error_s * 1000:.0f} ms"
     wide = offset.error_s > OFFSET_ERROR_WARN_S
@@ -244,7 +248,7 @@ async def _clock(conn: NodeConnection) -> list[Finding]:
     ]
 
 
-async def _restart(conn: NodeConnection, kinds: frozenset[str] | None) -> list[Finding]:
+async def _restart(conn: ShellNode, kinds: frozenset[str] | None) -> list[Finding]:
     needed = kinds is None or any(kind.restarts for kind in kinds_of(kinds))
     if conn.node.process.start is None:
         text = "how exo is started is not known: crash faults are refused"
@@ -255,7 +259,7 @@ async def _restart(conn: NodeConnection, kinds: frozenset[str] | None) -> list[F
     return [Finding(conn.name, "restart", "ok", "known to work")]
 
 
-async def _api(conn: NodeConnection) -> list[Finding]:
+async def _api(conn: ShellNode) -> list[Finding]:
     url = urlsplit(conn.node.api)
     try:
         async with asyncio.timeout(3.0):

@@ -7,17 +7,18 @@ import time
 from collections.abc import Collection, Mapping
 
 from rig.config.inventory import Inventory
-from rig.errors import NodeError, SshError
+from rig.errors import NodeError, TransportError
 from rig.nodes.doctor import Finding, examine, sparing
 from rig.nodes.facts import all_facts
 from rig.nodes.judging import judge, judge_paths, judge_versions, judge_wall
-from rig.nodes.ssh import NodeConnection, Nodes
+from rig.nodes.open import ShellNodes
+from rig.nodes.operations import ShellNode
 
 
 async def examine_fully(
     inventory: Inventory,
-    nodes: Nodes,
-    unreachable: Mapping[str, SshError] | None = None,
+    nodes: ShellNodes,
+    unreachable: Mapping[str, TransportError] | None = None,
     *,
     kinds: Collection[str],
     evaluate: bool = True,
@@ -27,11 +28,11 @@ async def examine_fully(
     """
     lost = unreachable or {}
     found = await examine(inventory, nodes, lost, kinds=kinds)
-    usable = {name: conn for name, conn in nodes.items() if name not in lost and not _hopeless(name, found)}
+    usable = {name: conn for name, conn in nodes.items() if name not in lost and not _hopeless(conn, found)}
     told: dict[str, dict[str, str]] = {}
     compute = evaluate and inventory.emulated is None
 
-    async def look(conn: NodeConnection) -> list[Finding]:
+    async def look(conn: ShellNode) -> list[Finding]:
         wall = time.time()
         try:
             facts, reached, resolved = await all_facts(inventory, conn, evaluate=compute)
@@ -48,6 +49,7 @@ async def examine_fully(
     return sorted(everything, key=lambda finding: order.index(finding.node))
 
 
-def _hopeless(name: str, found: Collection[Finding]) -> bool:
+def _hopeless(conn: ShellNode, found: Collection[Finding]) -> bool:
     """Whether nothing further can work there."""
-    return any(one.node == name and one.check in ("ssh", "scripts") and one.level == "fail" for one in found)
+    failed = {finding.check for finding in found if finding.node == conn.name and finding.level == "fail"}
+    return bool(failed & {conn.transport, "scripts"})

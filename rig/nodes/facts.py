@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from rig.config.inventory import Inventory, Node
-from rig.nodes.scripts import process_values, q, script_command
-from rig.nodes.ssh import NodeConnection
+from rig.nodes.operations import ShellNode
+from rig.nodes.scripts import on_path, q
 
 FACTS_LIMIT_S = 120.0
 
@@ -27,20 +27,19 @@ def parse_facts(text: str) -> dict[str, str]:
     return {key: value for key, equals, value in pairs if equals and key.isidentifier()}
 
 
-async def facts_of(conn: NodeConnection, *, evaluate: bool) -> dict[str, str]:
+async def facts_of(conn: ShellNode, *, evaluate: bool) -> dict[str, str]:
     """Raises NodeError. The scripts must have been uploaded."""
-    values = process_values(conn.node) | {"evaluate": "1" if evaluate else ""}
-    result = await conn.run(script_command(conn, "facts.sh", values), timeout_s=FACTS_LIMIT_S)
-    return parse_facts(result.stdout)
+    values = {"evaluate": "1" if evaluate else ""}
+    return parse_facts(await conn.script("facts.sh", values, timeout_s=FACTS_LIMIT_S))
 
 
-async def reached_from(conn: NodeConnection, inventory: Inventory) -> dict[str, bool]:
+async def reached_from(conn: ShellNode, inventory: Inventory) -> dict[str, bool]:
     """`NODE at ADDRESS` → whether this node reaches it: by IPv4 at the API's port, by IPv6, where exo's API does not
     listen, at sshd's. A connection that is refused has reached it: the other machine said so. Empty where the API is
     known by a loopback address: its port says nothing of the network then.
     """
     wanted = {
-        f"{name} at {address}": (address, str(node.ssh.port if ":" in address else urlsplit(node.api).port or 80))
+        f"{name} at {address}": (address, _port(node, address))
         for name, node in inventory.nodes.items()
         if name != conn.name and not _on_loopback(node)
         for address in node.addresses
@@ -51,10 +50,13 @@ async def reached_from(conn: NodeConnection, inventory: Inventory) -> dict[str, 
         f"{{ perl {_CONNECT} {q(address)} {q(port)} >/dev/null 2>&1 && echo {number}; }} &"
         for number, (address, port) in enumerate(wanted.values())
     ]
-    path = "" if conn.node.path is None else f"PATH={q(conn.node.path)}; export PATH; "
-    said = await conn.run(f"{path}{' '.join(tries)} wait", check=False, timeout_s=20.0)
+    said = await conn.run(on_path(conn.node, f"{' '.join(tries)} wait"), check=False, timeout_s=20.0)
     reached = set(said.stdout.split())
     return {what: str(number) in reached for number, what in enumerate(wanted)}
+
+
+def _port(node: Node, address: str) -> str:
+    return str(node.ssh.port if ":" in address and node.ssh is not None else urlsplit(node.api).port or 80)
 
 
 def _on_loopback(node: Node) -> bool:
@@ -62,7 +64,7 @@ def _on_loopback(node: Node) -> bool:
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
-async def resolved_on(conn: NodeConnection, inventory: Inventory) -> dict[str, bool]:
+async def resolved_on(conn: ShellNode, inventory: Inventory) -> dict[str, bool]:
     """Host names that the inventory uses → whether this node can resolve them."""
     hosts = {urlsplit(node.api).hostname or "" for node in inventory.nodes.values()}
     names = sorted(host for host in hosts if any(letter.isalpha() for letter in host) and ":" not in host)
@@ -75,7 +77,7 @@ async def resolved_on(conn: NodeConnection, inventory: Inventory) -> dict[str, b
 
 
 async def all_facts(
-    inventory: Inventory, conn: NodeConnection, *, evaluate: bool
+    inventory: Inventory, conn: ShellNode, *, evaluate: bool
 ) -> tuple[dict[str, str], dict[str, bool], dict[str, bool]]:
     """Everything above of one node at once. Raises NodeError."""
     return await asyncio.gather(

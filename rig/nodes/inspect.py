@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
 from rig.errors import NodeError
-from rig.nodes.scripts import process_values, script_command
-from rig.nodes.ssh import NodeConnection
 
 What = Literal["all", "clock", "tree", "master", "leases", "procs"]
 _STAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
@@ -58,6 +56,7 @@ class Inspection:
     os: str = ""
     main: Process | None = None
     tree: list[Process] = field(default_factory=list[Process])  # main first
+    workers: list[Process] = field(default_factory=list[Process])  # those in the tree that work for instances
     orphans: list[Process] = field(default_factory=list[Process])
     cpu_s: dict[int, float] = field(default_factory=dict[int, float])  # by pid in the tree: CPU time since its start
     master_log: str = ""
@@ -81,29 +80,17 @@ class Inspection:
         """CPU time that the main process has used since its start."""
         return None if self.main is None else self.cpu_s.get(self.main.pid)
 
-    @property
-    def runners(self) -> list[Process]:
-        return [process for process in self.tree if is_runner(process.command)]
+
+def _nobody(command: str) -> bool:
+    del command
+    return False
 
 
-def is_runner(command: str) -> bool:
-    """exo's runners are multiprocessing spawn children of the main process; the resource tracker is none."""
-    return "--multiprocessing-fork" in command and "resource_tracker" not in command
+def parse_inspection(node: str, text: str, is_worker: Callable[[str], bool] = _nobody) -> Inspection:
+    """`key=value` lines → Inspection. Raises NodeError when even the clock is missing.
 
-
-async def inspect(
-    conn: NodeConnection, what: What = "all", *, pids: list[int] | None = None, timeout_s: float = 10.0
-) -> Inspection:
-    """Runs `inspect.sh` (read-only). The scripts must have been uploaded. Raises NodeError and its kinds."""
-    values = {**process_values(conn.node), "log": conn.node.process.log_path, "what": what}
-    if pids is not None:
-        values["pids"] = " ".join(str(pid) for pid in pids)
-    result = await conn.run(script_command(conn, "inspect.sh", values), timeout_s=timeout_s)
-    return parse_inspection(conn.name, result.stdout)
-
-
-def parse_inspection(node: str, text: str) -> Inspection:
-    """`key=value` lines → Inspection. Raises NodeError when even the clock is missing."""
+    `is_worker` tells workers by their commands.
+    """
     pairs = [(key, value) for key, equals, value in (line.partition("=") for line in text.splitlines()) if equals]
     single = dict(pairs)
     if (clock := _number(single.get("clock"))) is None:
@@ -121,13 +108,14 @@ def parse_inspection(node: str, text: str) -> Inspection:
         os=single.get("os", ""),
         main=_main(single, main_pid, tree),
         tree=tree,
+        workers=[process for process in tree if is_worker(process.command)],
         orphans=[process for process in orphans if process is not None],
         cpu_s=_cpu([value for key, value in pairs if key == "cpu"], unreadable),
         master_log=single.get("master_log", ""),
         master_claim={"1": True, "0": False}.get(single.get("master_claim", "")),
         master_files=single.get("master_files") == "1",
         master_claimed_s=_claimed_s(single.get("master_since", ""), single.get("log_now", "")),
-        elected_id=found[1] if (found := _ELECTED.search(single.get("master_log", ""))) else "",
+        elected_id=elected_in(single.get("master_log", "")),
         node_id=single.get("node_id", ""),
         mem_available_bytes=_integer(single.get("mem_available")),
         mem_wired_bytes=_integer(single.get("mem_wired")),
@@ -139,6 +127,11 @@ def parse_inspection(node: str, text: str) -> Inspection:
         tools={key.removeprefix("have_"): value for key, value in pairs if key.startswith("have_") and value},
         unreadable=unreadable,
     )
+
+
+def elected_in(line: str) -> str:
+    """The id of the node that a line of exo's log says was elected; empty when it names none."""
+    return found[1] if (found := _ELECTED.search(line)) else ""
 
 
 def _claimed_s(since: str, now: str) -> float | None:

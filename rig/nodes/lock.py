@@ -19,10 +19,11 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from rig.errors import CommandFailed, CommandTimeout, LeaseError, NodeError, SshError
-from rig.nodes.inspect import Inspection, inspect
-from rig.nodes.scripts import q
-from rig.nodes.ssh import NodeConnection, Nodes
+from rig.errors import CommandFailed, LeaseError, NodeError
+from rig.nodes.inspect import Inspection
+from rig.nodes.open import ShellNodes
+from rig.nodes.operations import ShellNode
+from rig.nodes.scripts import called
 
 TTL_S = 60.0
 SILENT_S = 600.0  # a node that says nothing for so long is lost; one that boots again is silent for a minute or two
@@ -86,7 +87,7 @@ def default_owner() -> str:
 
 @asynccontextmanager
 async def hold_locks(
-    nodes: Nodes,
+    nodes: ShellNodes,
     run: str,
     *,
     owner: str | None = None,
@@ -101,7 +102,7 @@ async def hold_locks(
     owner of a live lock. The scripts must have been uploaded.
     """
     locks = Locks(owner or default_owner(), run, secrets.token_hex(8))
-    held: list[NodeConnection] = []
+    held: list[ShellNode] = []
     renewing: asyncio.Task[None] | None = None
     try:
         for name in sorted(nodes):
@@ -122,10 +123,10 @@ async def hold_locks(
         await asyncio.gather(*(_release(conn, locks) for conn in held), return_exceptions=True)
 
 
-async def _take(conn: NodeConnection, locks: Locks, ttl_s: float) -> str | None:
+async def _take(conn: ShellNode, locks: Locks, ttl_s: float) -> str | None:
     """Takes the lock; returns the owner of an expired one that was taken over. Raises LeaseError for a live one."""
     for _ in range(3):
-        seen, now = await asyncio.gather(inspect(conn, "leases"), inspect(conn, "clock"))
+        seen, now = await asyncio.gather(conn.inspect("leases"), conn.inspect("clock"))
         if binds(seen.lock, now):
             raise _foreign(conn.name, seen.lock, now.clock)
         text = _text(locks, now.boot_id, now.clock + ttl_s)
@@ -187,7 +188,7 @@ def _foreign(node: str, lock: dict[str, str], clock: float) -> LeaseError:
     return LeaseError(f"{node}: locked by {holder(lock)}", remedy=remedy)
 
 
-async def _renew_all(conns: list[NodeConnection], locks: Locks, ttl_s: float, silent_s: float) -> None:
+async def _renew_all(conns: list[ShellNode], locks: Locks, ttl_s: float, silent_s: float) -> None:
     """Renews until cancelled. A node that cannot be reached is tried again until it was silent for `silent_s`."""
     loop = asyncio.get_running_loop()
     renewed = dict.fromkeys((conn.name for conn in conns), loop.time())
@@ -202,8 +203,8 @@ async def _renew_all(conns: list[NodeConnection], locks: Locks, ttl_s: float, si
                 locks.lost.set()
 
 
-async def _renew(conn: NodeConnection, locks: Locks, ttl_s: float) -> None:
-    now = await inspect(conn, "clock", timeout_s=ttl_s / 3)
+async def _renew(conn: ShellNode, locks: Locks, ttl_s: float) -> None:
+    now = await conn.inspect("clock", timeout_s=ttl_s / 3)
     text = _text(locks, now.boot_id, now.clock + ttl_s)
     try:
         await _sh(conn, _RENEW, text, _mine(conn, locks), locks.token, timeout_s=ttl_s / 3)
@@ -213,20 +214,19 @@ async def _renew(conn: NodeConnection, locks: Locks, ttl_s: float) -> None:
         raise
 
 
-async def _release(conn: NodeConnection, locks: Locks) -> None:
+async def _release(conn: ShellNode, locks: Locks) -> None:
     try:
         await _sh(conn, _RELEASE, "", locks.token, timeout_s=3)
-    except (SshError, CommandTimeout, NodeError):
+    except NodeError:
         return  # it runs out by itself
 
 
-async def _sh(conn: NodeConnection, script: str, stdin: str, *arguments: str, timeout_s: float = 10.0) -> None:
+async def _sh(conn: ShellNode, script: str, stdin: str, *arguments: str, timeout_s: float = 10.0) -> None:
     """Runs a script on the lock file ($1) with further arguments."""
-    values = " ".join(q(value) for value in (f"{conn.node.rig_dir}/lock", *arguments))
-    await conn.run(f"sh -c {q(script)} sh {values}", stdin=stdin, timeout_s=timeout_s)
+    await conn.run(called(script, f"{conn.node.rig_dir}/lock", *arguments), stdin=stdin, timeout_s=timeout_s)
 
 
-def _mine(conn: NodeConnection, locks: Locks) -> str:
+def _mine(conn: ShellNode, locks: Locks) -> str:
     return f"{conn.node.rig_dir}/lock.{locks.token}"
 
 

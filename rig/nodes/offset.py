@@ -7,23 +7,14 @@ intersection does; a few readings, spread over more than one tick of the node's 
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rig.clock import Clock
-from rig.errors import NodeError
-from rig.nodes.ssh import NodeConnection
+from rig.nodes.node import NodeConnection
 
 SAMPLES = 10
 SPREAD_S = 0.003
-
-# The same clock as lib.sh: one line out for each line in, no process started in between.
-_CLOCK = (
-    'case "$(uname -s)" in Linux) while read -r _; do read -r up _ </proc/uptime; echo "$up"; done ;; '
-    "*) exec perl -MTime::HiRes=clock_gettime,CLOCK_MONOTONIC -e "
-    "'$| = 1; printf \"%.4f\\n\", clock_gettime(CLOCK_MONOTONIC) while <STDIN>' ;; esac"
-)
 
 
 @dataclass(frozen=True)
@@ -68,32 +59,15 @@ def estimate(readings: Sequence[Reading]) -> Offset:
 
 
 async def measure(conn: NodeConnection, clock: Clock, *, samples: int = SAMPLES, timeout_s: float = 5.0) -> Offset:
-    """Reads the node's clock a few times over one session (about 50 ms). Raises SshError, CommandTimeout, NodeError."""
+    """Reads the node's clock a few times in one session (about 50 ms). Raises NodeError."""
     readings: list[Reading] = []
-    command = _CLOCK if conn.node.path is None else f"PATH={shlex.quote(conn.node.path)}:/usr/bin:/bin; {_CLOCK}"
-    async with conn.stream(command, timeout_s=timeout_s) as stream:
-        lines = stream.lines()
-        for number in range(samples + 1):
-            sent_t = clock.now()
-            await stream.write(b"\n")
-            line = await anext(lines, "")
-            heard_t = clock.now()
-            if number > 0:  # the first one pays for the start of the command
-                readings.append(_reading(conn.name, sent_t, heard_t, line))
+    async with conn.clock(timeout_s=timeout_s) as read:
+        for _ in range(samples):
             await asyncio.sleep(SPREAD_S)
-        stream.close_stdin()
+            sent_t = clock.now()
+            node = await read()
+            readings.append(Reading(sent_t, clock.now(), node.node_t, node.resolution_s))
     return estimate(readings)
-
-
-def _reading(node: str, sent_t: float, heard_t: float, line: str) -> Reading:
-    try:
-        node_t = float(line)
-    except ValueError:
-        raise NodeError(
-            node, f"no clock reading but {line[:80]!r}", remedy="is perl there (macOS), or /proc?"
-        ) from None
-    decimals = len(line.strip().partition(".")[2])
-    return Reading(sent_t, heard_t, node_t, 10.0**-decimals)
 
 
 def _low(reading: Reading) -> float:

@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from rig.config.inventory import Node
 from rig.errors import NodeError, NodeNotReady
-from rig.nodes.command import carry_out
-from rig.nodes.inspect import Inspection, Process, inspect
+from rig.nodes.inspect import Inspection, Process
+from rig.nodes.open import ShellNodes
+from rig.nodes.operations import ShellNode
 from rig.nodes.scripts import q
-from rig.nodes.ssh import NodeConnection, Nodes
 
 STOP_LIMIT_S = 60.0
 START_LIMIT_S = 120.0
@@ -30,13 +30,13 @@ def fingerprint(node: Node) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-async def rehearsed(nodes: Nodes) -> frozenset[str]:
+async def rehearsed(nodes: ShellNodes) -> frozenset[str]:
     """Names of the nodes on which a restart is known to work: by the inventory, or by an earlier rehearsal."""
     known = await asyncio.gather(*(_remembered(conn) for conn in nodes.values()))
     return frozenset(name for name, yes in zip(nodes, known, strict=True) if yes)
 
 
-async def rehearse(conn: NodeConnection, say: Callable[[str], None]) -> Process:
+async def rehearse(conn: ShellNode, say: Callable[[str], None]) -> Process:
     """Stops and starts exo, waits for a new main process, remembers it. Returns that process.
 
     Whatever goes wrong on the way, and when it is cancelled, exo is started again, or it is said that it is down.
@@ -46,7 +46,7 @@ async def rehearse(conn: NodeConnection, say: Callable[[str], None]) -> Process:
     if exo.start is None:
         remedy = "say in the inventory how exo is started (`exo.start`)"
         raise NodeNotReady(conn.name, "how exo is started is not known", remedy=remedy)
-    before = await inspect(conn, "tree")
+    before = await conn.inspect("tree")
     if before.main is None:
         raise NodeNotReady(conn.name, "exo does not run: there is nothing to restart", remedy="start it once by hand")
     say(f"{conn.name}: stopping exo (pid {before.main.pid})")
@@ -77,15 +77,15 @@ async def rehearse(conn: NodeConnection, say: Callable[[str], None]) -> Process:
     return main
 
 
-async def _take_down(conn: NodeConnection, before: Inspection) -> bool:
+async def _take_down(conn: ShellNode, before: Inspection) -> bool:
     """Stops exo by the inventory's command, else by SIGTERM to the main process. False: it had to be killed."""
     exo, main = conn.node.process, before.main
     assert main is not None
     try:
         if exo.hold is not None:
-            await carry_out(conn, "hold", timeout_s=START_LIMIT_S)
+            await conn.carry_out("hold", timeout_s=START_LIMIT_S)
         if exo.stop is not None:
-            await carry_out(conn, "stop", timeout_s=START_LIMIT_S)
+            await conn.carry_out("stop", timeout_s=START_LIMIT_S)
         else:
             await _signal(conn, "TERM", [main])
         if ended := await _wait(conn, lambda seen: seen is None or seen.identity != main.identity, STOP_LIMIT_S):
@@ -95,10 +95,10 @@ async def _take_down(conn: NodeConnection, before: Inspection) -> bool:
         return False
     finally:
         if exo.release is not None:
-            await carry_out(conn, "release", timeout_s=START_LIMIT_S)
+            await conn.carry_out("release", timeout_s=START_LIMIT_S)
 
 
-async def _recover(conn: NodeConnection, before: Process, say: Callable[[str], None]) -> None:
+async def _recover(conn: ShellNode, before: Process, say: Callable[[str], None]) -> None:
     """After something went wrong: exo may have been told to end, and may do so only now. Never raises NodeError."""
     try:
         await _wait(conn, lambda seen: seen is None or seen.identity != before.identity, KILL_LIMIT_S)
@@ -110,17 +110,17 @@ async def _recover(conn: NodeConnection, before: Process, say: Callable[[str], N
         say(f"{conn.name}: should it still end, as it may have been told to, run `exo.start` by hand")
 
 
-async def _bring_back(conn: NodeConnection, before: Process, say: Callable[[str], None]) -> Process | None:
+async def _bring_back(conn: ShellNode, before: Process, say: Callable[[str], None]) -> Process | None:
     """Starts exo unless it runs, and says how it stands there. None: it is down. Raises NodeError: not known."""
-    main = (await inspect(conn, "tree")).main
+    main = (await conn.inspect("tree")).main
     if main is None:  # a supervisor may have been quicker
         say(f"{conn.name}: starting it again")
         try:
-            await carry_out(conn, "start", timeout_s=START_LIMIT_S)
+            await conn.carry_out("start", timeout_s=START_LIMIT_S)
         except NodeError as error:
             say(f"{error}")  # what counts is whether a main process runs
         await _wait(conn, lambda seen: seen is not None, START_LIMIT_S)
-        main = (await inspect(conn, "tree")).main
+        main = (await conn.inspect("tree")).main
     if main is None:
         say(f"{conn.name}: exo is DOWN: run `exo.start` by hand")
     elif main.identity == before.identity:
@@ -130,24 +130,24 @@ async def _bring_back(conn: NodeConnection, before: Process, say: Callable[[str]
     return main
 
 
-async def _signal(conn: NodeConnection, name: str, processes: list[Process]) -> None:
+async def _signal(conn: ShellNode, name: str, processes: list[Process]) -> None:
     """To those of them that are there still, looked at right before."""
-    there = {one.identity for one in (await inspect(conn, "tree")).tree}
+    there = {one.identity for one in (await conn.inspect("tree")).tree}
     if pids := [str(one.pid) for one in processes if one.identity in there]:
         await conn.run(f"kill -{name} {' '.join(pids)}", check=False)
 
 
-async def _wait(conn: NodeConnection, wanted: Callable[[Process | None], bool], limit_s: float) -> bool:
+async def _wait(conn: ShellNode, wanted: Callable[[Process | None], bool], limit_s: float) -> bool:
     """Polls the main process until it is as wanted, within `limit_s`."""
     deadline = asyncio.get_running_loop().time() + limit_s
-    while not wanted((await inspect(conn, "tree")).main):
+    while not wanted((await conn.inspect("tree")).main):
         if asyncio.get_running_loop().time() > deadline:
             return False
         await asyncio.sleep(POLL_S)
     return True
 
 
-async def _remembered(conn: NodeConnection) -> bool:
+async def _remembered(conn: ShellNode) -> bool:
     if conn.node.restart_rehearsed:
         return True
     try:
@@ -157,5 +157,5 @@ async def _remembered(conn: NodeConnection) -> bool:
     return conn.node.process.start is not None and said.stdout.strip() == fingerprint(conn.node)
 
 
-def _path(conn: NodeConnection) -> str:
+def _path(conn: ShellNode) -> str:
     return f"{conn.node.rig_dir}/restart_rehearsed"

@@ -1,10 +1,10 @@
-"""The node scripts on a node: uploaded once per content, called with quoted arguments, their events parsed."""
+"""The node scripts: what each is called with, as a command line, and what its events say. Pure."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-import secrets
+import re
 import shlex
 import tarfile
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ from typing import Final
 
 from rig.config.inventory import Node
 from rig.config.stock import scripts_folder
-from rig.errors import CommandFailed, ConfigError, NodeNotReady
-from rig.nodes.ssh import NodeConnection
+from rig.errors import ConfigError
 
 EVENT_MARK = "@rig"
+_KEYS = re.compile(r"^parse_args '([a-z_ ]+)'", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,14 @@ class Bundle:
         for name, data in files.items():
             digest.update(f"{name} {len(data)}\n".encode() + data)
         return Bundle(files, f"scripts-{digest.hexdigest()[:16]}")
+
+    def keys(self, script: str) -> frozenset[str]:
+        """The keys that a script takes, as it says itself. Raises ConfigError when there is no such script."""
+        if script not in self.files:
+            raise ConfigError(f"there is no node script {script}", file=str(scripts_folder()))
+        said = _KEYS.search(self.files[script].decode())
+        assert said is not None, f"{script} does not say which keys it takes"
+        return frozenset(said[1].split())
 
     def sums(self) -> str:
         """Checksum, size and name of each file, as `cksum *.sh` prints them, on one line."""
@@ -82,62 +90,35 @@ def parse_event(line: str) -> ScriptEvent | None:
     return ScriptEvent(parts[0], node_t, {key: value for key, equals, value in pairs if equals})
 
 
-_INSTALL = """
-LC_ALL=C; export LC_ALL; umask 077; dir=$1; final=$2; new=$3; aside=$4; want=$5
-fail() { echo "$1" >&2; rm -rf "$new"; exit 1; }
-sums() { (cd "$1" 2>/dev/null && set -- $(cksum *.sh 2>/dev/null) && echo "$*"); }
-mkdir -p "$dir" || exit 1
-# A folder of somebody else in /var/tmp, or a link, could make us run their scripts.
-[ -d "$dir" ] && [ ! -L "$dir" ] && [ -O "$dir" ] || { echo "$dir is not a folder of this user" >&2; exit 1; }
-[ "$(sums "$final")" = "$want" ] && exit 0
-mkdir "$new" || exit 1
-tar xf - -C "$new" || fail "the scripts cannot be unpacked"
-[ "$(sums "$new")" = "$want" ] || fail "the scripts differ from what was sent"
-# An incomplete folder of the same name is moved aside, not emptied: a script in it may be running.
-if [ -e "$final" ]; then mv "$final" "$aside"; fi
-mv "$new" "$final" || fail "the scripts cannot be put in place"
-[ "$(sums "$final")" = "$want" ] || fail "the scripts differ from what was sent"
-"""
-
-
-async def upload(conn: NodeConnection, bundle: Bundle | None = None) -> str:
-    """Puts the scripts on the node unless they are there, and proves them by checksum. Returns their folder.
-
-    The folder appears whole under its final name. Raises NodeNotReady when `rig_dir` cannot be written or is not ours,
-    SshError, CommandTimeout.
-    """
-    scripts = bundle or stock_bundle()
-    final = f"{conn.node.rig_dir}/{scripts.folder}"
-    unique = secrets.token_hex(4)
-    places = (conn.node.rig_dir, final, f"{final}.{unique}.new", f"{final}.{unique}.old", scripts.sums())
-    command = f"exec sh -c {q(_INSTALL)} sh {' '.join(q(place) for place in places)}"
-    try:
-        await conn.run(command, stdin=scripts.archive(), timeout_s=20)
-    except CommandFailed as exc:
-        remedy = "give a `rig_dir` that the SSH user can create or owns, on a disk with room"
-        why = (exc.stderr.strip().splitlines() or ["no message"])[-1]
-        raise NodeNotReady(
-            conn.name, f"cannot put node scripts into {conn.node.rig_dir}: {why}", remedy=remedy
-        ) from exc
-    return final
-
-
 COMMANDS: Final = frozenset({"start", "stop", "hold_cmd", "release_cmd"})
 """Values that may hold a secret: every user of a machine can read the arguments of its processes, not their stdin."""
 
 
-def script_command(conn: NodeConnection, script: str, values: Mapping[str, str], bundle: Bundle | None = None) -> str:
+def script_command(node: Node, script: str, values: Mapping[str, str], bundle: Bundle | None = None) -> str:
     """The command line for a script of the uploaded bundle; every value is quoted, empty ones are left out.
 
-    COMMANDS are not in it: the script must be given `script_stdin` of the same values.
+    The values of `process_values` that the script knows are added. COMMANDS are not in the line: the script must be
+    given `script_stdin` of the same values. Raises ConfigError for a script, or a key, that there is not.
     """
     scripts = bundle or stock_bundle()
-    if script not in scripts.files:
-        raise ConfigError(f"there is no node script {script}", file=str(scripts_folder()))
-    words = [f"{key}={value}" for key, value in values.items() if value != "" and key not in COMMANDS]
+    keys = scripts.keys(script)
+    if unknown := values.keys() - keys:
+        raise ConfigError(f"{script} knows no {', '.join(sorted(unknown))}", file=str(scripts_folder()))
+    usual = {key: value for key, value in process_values(node).items() if key in keys}
+    given = {key: value for key, value in (usual | dict(values)).items() if value != ""}
+    words = [f"{key}={value}" for key, value in given.items() if key not in COMMANDS]
     arguments = " ".join(map(q, words if script_stdin(values) is None else ["-", *words]))
-    command = f"exec sh {q(f'{conn.node.rig_dir}/{scripts.folder}/{script}')} {arguments}"
-    return command if conn.node.path is None else f"PATH={q(conn.node.path)}; export PATH; {command}"
+    return on_path(node, f"exec sh {q(f'{node.rig_dir}/{scripts.folder}/{script}')} {arguments}")
+
+
+def on_path(node: Node, command: str) -> str:
+    """The command under the PATH of the inventory."""
+    return command if node.path is None else f"PATH={q(node.path)}; export PATH; {command}"
+
+
+def called(script: str, *arguments: str) -> str:
+    """A command line for a script that is given as text, with $1, $2, …"""
+    return f"exec sh -c {q(script)} sh {' '.join(map(q, arguments))}"
 
 
 def script_stdin(values: Mapping[str, str]) -> bytes | None:

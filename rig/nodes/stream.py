@@ -1,15 +1,13 @@
-"""The output of a long command, line by line, with back pressure; its end, told apart from the loss of SSH."""
+"""The output of a long command, line by line, with back pressure; its end, told apart from the loss of its node."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-import asyncssh
-
-from rig.errors import CommandTimeout, SshError
+from rig.errors import CommandTimeout, NodeError, TransportError
 
 T = TypeVar("T")
 
@@ -27,6 +25,32 @@ class Result:
     stdout: str
     stderr: str
     signal: str | None = None
+
+
+class Channel(Protocol):
+    """A running command as a transport offers it. Every method raises TransportError when the node is lost."""
+
+    async def read(self) -> bytes:
+        """Of stdout, at most CHUNK_BYTES; empty at its end. Nothing is read ahead beyond the transport's window."""
+        ...
+
+    async def read_error(self) -> bytes:
+        """Likewise of stderr."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """To stdin. A command that does not read it is not an error."""
+        ...
+
+    def end_input(self) -> None: ...
+
+    async def ended(self) -> tuple[int, str | None]:
+        """The status and the signal, once stdout and stderr have ended."""
+        ...
+
+    def close(self) -> None:
+        """Gives up the command's three streams. The command itself is not ended by that."""
+        ...
 
 
 class Lines:
@@ -55,22 +79,20 @@ class Lines:
 
 
 class Stream:
-    """A running command. `lines()` may be iterated once; nothing is read ahead beyond SSH's window."""
+    """A running command. `lines()` may be iterated once."""
 
-    def __init__(
-        self, node: str, command: str, process: asyncssh.SSHClientProcess[bytes], deadline: float | None
-    ) -> None:
-        self.node = node
-        self.command = command
-        self._process = process
+    def __init__(self, node: str, command: str, channel: Channel, deadline: float | None) -> None:
+        self._node = node
+        self._command = command
+        self._channel = channel
         self._deadline = deadline  # on the event loop's clock
         self._stderr = b""
         self._stderr_task = asyncio.create_task(self._keep_stderr())
 
     async def lines(self) -> AsyncIterator[str]:
-        """Lines of stdout until it ends. Raises SshError when the transport is lost, CommandTimeout at the deadline."""
+        """Lines of stdout until it ends. Raises TransportError, and CommandTimeout at the deadline."""
         lines = Lines()
-        while data := await self._timed(self._read()):
+        while data := await self._timed(self._channel.read()):
             for line in lines.feed(data):
                 yield line
         for line in lines.end():
@@ -78,40 +100,30 @@ class Stream:
 
     async def wait(self) -> Result:
         """The end of the command (stdout that nobody read is dropped). Raises as `lines` does."""
-        while await self._timed(self._read()):
+        while await self._timed(self._channel.read()):
             pass
-        await self._timed(self._process.wait_closed())
+        status, signal = await self._timed(self._channel.ended())
         await self._timed(asyncio.shield(self._stderr_task))
-        return ended(self.node, self._process, b"", self._stderr)
+        return Result(status, "", self._stderr.decode("utf-8", "replace"), signal)
 
     async def write(self, data: bytes) -> None:
         """Writes to the command's stdin."""
-        try:
-            self._process.stdin.write(data)
-            await self._timed(self._process.stdin.drain())
-        except (OSError, asyncssh.Error) as exc:
-            raise SshError(self.node, f"connection lost during `{self.command}`: {exc}") from exc
+        await self._timed(self._channel.write(data))
 
-    def close_stdin(self) -> None:
-        self._process.stdin.write_eof()
+    def end_input(self) -> None:
+        self._channel.end_input()
 
     async def close(self) -> None:
         """Closes the channel; the command on the node is not ended by that."""
-        self._process.close()
+        self._channel.close()
         self._stderr_task.cancel()
         await asyncio.gather(self._stderr_task, return_exceptions=True)
 
-    async def _read(self) -> bytes:
-        try:
-            return await self._process.stdout.read(CHUNK_BYTES)
-        except (OSError, asyncssh.Error) as exc:
-            raise SshError(self.node, f"connection lost during `{self.command}`: {exc}") from exc
-
     async def _keep_stderr(self) -> None:
         try:
-            while data := await self._process.stderr.read(CHUNK_BYTES):
+            while data := await self._channel.read_error():
                 self._stderr = (self._stderr + data)[-STDERR_TAIL_BYTES:]
-        except (OSError, asyncssh.Error):
+        except TransportError:
             return  # the reader of stdout sees the same loss and says so
 
     async def _timed(self, awaitable: Awaitable[T]) -> T:
@@ -120,15 +132,41 @@ class Stream:
             async with asyncio.timeout_at(self._deadline):
                 return await awaitable
         except TimeoutError as exc:
-            self._process.close()
-            raise CommandTimeout(self.node, f"`{self.command}` did not end by its deadline") from exc
+            self._channel.close()
+            raise CommandTimeout(self._node, f"`{self._command}` did not end by its deadline") from exc
 
 
-def ended(node: str, process: asyncssh.SSHClientProcess[bytes], stdout: bytes, stderr: bytes) -> Result:
-    """The result of a process whose channel is closed. Raises SshError when neither status nor signal came."""
-    out, err = stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace")
-    if process.exit_signal is not None:
-        return Result(128 - (process.returncode or 0), out, err, process.exit_signal[0])
-    if process.exit_status is None or process.exit_status < 0:
-        raise SshError(node, "the connection was lost before the command's status came")
-    return Result(process.exit_status, out, err)
+async def collect(node: str, channel: Channel, data: bytes) -> Result:
+    """Feeds a command its stdin and returns all that it leaves. Raises NodeError when that is too much."""
+    feeding = asyncio.create_task(_feed(channel, data))
+    stdout = asyncio.create_task(_read_all(node, channel.read))
+    stderr = asyncio.create_task(_read_all(node, channel.read_error))
+    try:
+        await asyncio.gather(stdout, stderr)
+        status, signal = await channel.ended()
+    finally:
+        for task in (feeding, stdout, stderr):
+            task.cancel()
+        await asyncio.gather(feeding, stdout, stderr, return_exceptions=True)
+    out, err = (task.result().decode("utf-8", "replace") for task in (stdout, stderr))
+    return Result(status, out, err, signal)
+
+
+async def _feed(channel: Channel, data: bytes) -> None:
+    try:
+        for start in range(0, len(data), CHUNK_BYTES):
+            await channel.write(data[start : start + CHUNK_BYTES])
+        channel.end_input()
+    except TransportError:
+        return  # the readers see the same loss
+
+
+async def _read_all(node: str, read: Callable[[], Awaitable[bytes]]) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while data := await read():
+        size += len(data)
+        if size > OUTPUT_LIMIT_BYTES:
+            raise NodeError(node, f"the command's output is over {OUTPUT_LIMIT_BYTES} bytes")
+        parts.append(data)
+    return b"".join(parts)

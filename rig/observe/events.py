@@ -18,7 +18,7 @@ from typing import Final, Literal
 from rig.errors import CommandTimeout, NodeError, SshError, TargetError
 from rig.journal.records import EVENT_LOG_UNREAD, EventLogRead, EventSeen, Finding, InstanceServed
 from rig.journal.write import Journal
-from rig.nodes.ssh import NodeConnection, Nodes
+from rig.nodes.node import NodeConnection, Nodes
 from rig.observe.log_reading import KnownLog, LogReading, Numbered
 from rig.targets.target import EventRecords, KeepsEventLog, Piece, ServedBy
 
@@ -33,7 +33,7 @@ MAX_SERVED_KNOWN: Final = 10_000  # logs are read around each fault: no more tha
 class EventLogs:
     """The event logs of all nodes, each read up to some place.
 
-    Out of the log's file where the node can be reached over SSH: from where it was read to, which costs it nothing.
+    Out of the log's file where the node can be asked: from where it was read to, which costs it nothing.
     Else over its API, from the beginning.
     """
 

@@ -1,21 +1,19 @@
-"""Following the target's log on a node over SSH: who is master, with times, and the lines that matter.
+"""Following the target's log on a node: who is master, with times, and the lines that matter.
 
-`tail -F` on the node survives the rotation that a start of the target may bring; this side survives the loss of SSH
-and then reads what it missed. The tail ends when SSH's channel does, so that nothing is left on the node whatever dies
-first.
+The loss of the node is survived, and what was missed meanwhile is read then.
 """
 
 from __future__ import annotations
 
 import asyncio
-import shlex
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
 from rig.errors import NodeError
 from rig.journal.records import Finding, LogLine, MasterSeen
 from rig.journal.write import Journal
-from rig.nodes.ssh import NodeConnection
+from rig.nodes.node import LoggedLine, NodeConnection
 from rig.targets.target import HasPrimary
 
 DELAY_S: Final = 0.2  # assumed bound from a line's writing to its arrival here: tail's wake-up and the network
@@ -23,10 +21,7 @@ RETRY_S: Final = 1.0
 RETRY_MAX_S: Final = 30.0
 MAX_LINES_PER_S: Final = 20
 MAX_TEXT: Final = 500
-MISSED_LINES: Final = 400  # looked at after a loss of SSH
-_PAST: Final = "@rig-past "
-_MISSED: Final = "@rig-missed "
-_FOLLOWING: Final = "@rig-following"
+MISSED_LINES: Final = 400  # looked at after a loss of the node
 
 
 @dataclass(frozen=True)
@@ -60,25 +55,6 @@ class LineBudget:
         return dropped
 
 
-def follow_command(path: str, master_ere: str, *, back: int) -> str:
-    """sh: the last line that says who is master, the `back` last lines, a mark, then every line after those.
-
-    What is past and what is new is told apart by the log's size at the start, so that no line falls in between. `cat`
-    waits for the end of stdin, that is of the channel, and ends the tail.
-    """
-    log = shlex.quote(path)
-    return (
-        f"size=$( {{ wc -c <{log}; }} 2>/dev/null )\nsize=$((${{size:-0}}))\n"
-        f"past() {{ head -c $size {log} 2>/dev/null; }}\n"
-        f"past | grep -E {shlex.quote(master_ere)} | tail -n 1 | sed 's/^/{_PAST}/'\n"
-        f"past | tail -n {back} | sed 's/^/{_MISSED}/'\n"
-        f"echo {_FOLLOWING}\n"
-        f"exec 3<&0\ntail -c +$((size + 1)) -F {log} 2>/dev/null &\nt=$!\n"
-        "{ cat <&3 >/dev/null; kill $t; } >/dev/null 2>&1 &\nc=$!\nexec 3<&-\n"
-        "wait $t\nkill $c 2>/dev/null\n"
-    )
-
-
 class LogFollower:
     """Follows one node's log."""
 
@@ -97,11 +73,11 @@ class LogFollower:
         self._budget = LineBudget(max_lines_per_s)
         self._retry_s = retry_s
         self._last_line: str | None = None
-        self._last_t: float | None = None  # when SSH was last known to deliver
+        self._last_t: float | None = None  # when the node was last known to deliver
         self._missed: list[str] = []
 
     async def run(self) -> None:
-        """Follow until cancelled. The loss of SSH is a finding, and tried again with growing pauses."""
+        """Follow until cancelled. The loss of the node is a finding, and tried again with growing pauses."""
         pause_s = self._retry_s
         while True:
             began_t = self._journal.now()
@@ -116,30 +92,30 @@ class LogFollower:
         """Follow until it ends; why it did."""
         path = self._connection.node.process.log_path
         back = 1 if self._last_t is None else MISSED_LINES
-        command = follow_command(path, self._primary.master_ere, back=back)
         self._missed.clear()
         try:
-            async with self._connection.stream(command, timeout_s=None) as stream:
-                async for line in stream.lines():
+            async with aclosing(self._connection.follow_log(path, self._primary.master_ere, back=back)) as lines:
+                async for line in lines:
                     self._take(line)
             return f"the tail of {path} ended"
         except NodeError as error:
             return error.message
 
-    def _take(self, line: str) -> None:
+    def _take(self, line: LoggedLine) -> None:
         now = self._journal.now()
-        if line.startswith(_PAST):
-            self._tell_master(line, When(now, DELAY_S), past=True)
-        elif line.startswith(_MISSED):
-            self._missed.append(line.removeprefix(_MISSED))
-        elif line == _FOLLOWING:
-            self._tell_missed(now)
-        else:
-            self._last_line = line
-            self._tell(line, When(now, DELAY_S))
+        match line.age:
+            case "sign":
+                self._tell_master(line.text, When(now, DELAY_S), past=True)
+            case "past":
+                self._missed.append(line.text)
+            case "mark":
+                self._tell_missed(now)
+            case "new":
+                self._last_line = line.text
+                self._tell(line.text, When(now, DELAY_S))
 
     def _tell_missed(self, now: float) -> None:
-        """Lines from while SSH was away, without those that had come before. Their time is somewhere in between."""
+        """Lines from while the node was away, without those that came before. Their time is somewhere in between."""
         lines, self._missed = self._missed, []
         before, self._last_line = self._last_line, lines[-1] if lines else self._last_line
         if self._last_t is None:

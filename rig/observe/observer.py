@@ -12,7 +12,7 @@ from typing import Any
 from rig.errors import TargetError
 from rig.journal.records import InstanceServed
 from rig.journal.write import Journal
-from rig.nodes.ssh import Nodes
+from rig.nodes.node import Nodes
 from rig.observe.cluster_view import ClusterView
 from rig.observe.events import EventLogs
 from rig.observe.logs import LogFollower

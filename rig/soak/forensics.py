@@ -19,34 +19,13 @@ from typing import Any, Final
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.verdict import Verdict
-from rig.errors import NodeError
-from rig.nodes.scripts import process_values, q, script_command
-from rig.nodes.ssh import NodeConnection, Nodes
+from rig.nodes.node import Nodes
 
 LOG_BYTES: Final = 2 * 2**20  # of exo's log, a node and fault; the end of it
 STATE_BYTES: Final = 256 * 2**10
 RUN_BYTES: Final = 256 * 2**20
 LIMIT_S: Final = 15.0
 FOLDER: Final = "forensics"
-
-# Read-only, each part bounded; what is not there says nothing. $1: rig_dir. The packet filter is shown by inspect.sh.
-_STATE = """
-PATH=$PATH:/usr/sbin:/sbin; dir=$1
-part() { echo "==== $*"; "$@" 2>&1 | head -c 65536; }
-part ps -axww -o pid,ppid,state,lstart,rss,command
-if [ "$(uname -s)" = Darwin ]; then
-    part vm_stat
-else
-    part cat /proc/meminfo
-fi
-for lease in "$dir"/leases/*; do [ ! -f "$lease" ] || part cat "$lease"; done
-"""
-# $1: exo's log, $2: bytes. exo rotates it at every start, so the earlier one is read first.
-_LOG = """
-before=$(ls -t "$(dirname "$1")" 2>/dev/null | grep -v "^$(basename "$1")$" | grep '[.]log' | head -n 1)
-{ [ -z "$before" ] || { echo "==== $before"; tail -c "$2" "$(dirname "$1")/$before"; }
-echo "==== $1"; tail -c "$2" "$1"; } 2>&1 | tail -c "$2"
-"""
 
 
 @dataclass
@@ -64,11 +43,16 @@ class Forensics:
     async def collect(self, fault: int, views: Mapping[str, Any]) -> Path:
         """Raises OSError when the results cannot be written."""
         place = self.folder / FOLDER / f"fault-{fault}"
-        told = await asyncio.gather(*(_look(conn) for conn in self.nodes.values()))
+        collected = await asyncio.gather(
+            *(
+                conn.evidence(state_bytes=STATE_BYTES, log_bytes=LOG_BYTES, timeout_s=LIMIT_S)
+                for conn in self.nodes.values()
+            )
+        )
         place.mkdir(parents=True, exist_ok=True)
-        for name, (state, log) in zip(self.nodes, told, strict=True):
-            (place / f"{name}.txt").write_bytes(state)
-            (place / f"{name}.log").write_bytes(log)
+        for name, evidence in zip(self.nodes, collected, strict=True):
+            (place / f"{name}.txt").write_bytes(evidence.state)
+            (place / f"{name}.log").write_bytes(evidence.log)
         (place / "views.json").write_text(json.dumps(views, indent=1, default=str)[:STATE_BYTES])
         self._sizes[fault] = sum(path.stat().st_size for path in place.iterdir())
         self._bound()
@@ -80,25 +64,6 @@ class Forensics:
             oldest = next(iter(self._sizes))
             del self._sizes[oldest]
             shutil.rmtree(self.folder / FOLDER / f"fault-{oldest}", ignore_errors=True)
-
-
-async def _look(conn: NodeConnection) -> tuple[bytes, bytes]:
-    log = conn.node.process.log_path
-    rules, state, lines = await asyncio.gather(
-        _ask(conn, script_command(conn, "inspect.sh", process_values(conn.node) | {"what": "rules"})),
-        _ask(conn, f"sh -c {q(_STATE)} sh {q(conn.node.rig_dir)}"),
-        _ask(conn, f"sh -c {q(_LOG)} sh {q(log)} {LOG_BYTES}"),
-    )
-    return (rules + state)[:STATE_BYTES], lines[-LOG_BYTES:]
-
-
-async def _ask(conn: NodeConnection, command: str) -> bytes:
-    path = "" if conn.node.path is None else f"PATH={q(conn.node.path)}; export PATH; "
-    try:
-        said = await conn.run(path + command, timeout_s=LIMIT_S, check=False)
-    except NodeError as error:
-        return f"not collected: {error.message}\n".encode()
-    return (said.stdout + said.stderr).encode(errors="replace")
 
 
 def worth_keeping(analysis: Analysis, verdict: Verdict) -> frozenset[int]:

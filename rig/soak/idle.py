@@ -8,8 +8,7 @@ from typing import Final
 from rig.errors import NodeError
 from rig.injection.fault import write_inventory
 from rig.journal.write import Journal
-from rig.nodes.inspect import inspect
-from rig.nodes.ssh import NodeConnection, Nodes
+from rig.nodes.node import NodeConnection, Nodes
 
 _LIMIT_S: Final = 10.0
 
@@ -24,7 +23,7 @@ async def look_while_idle(nodes: Nodes, journal: Journal, apart_s: float) -> Non
 
 async def _look(conn: NodeConnection, journal: Journal) -> None:
     try:
-        seen = await inspect(conn, "all", timeout_s=_LIMIT_S)
+        seen = await conn.inspect("all", timeout_s=_LIMIT_S)
     except NodeError:
         return  # that it cannot be reached is in the journal by other means
     if not journal.failed:

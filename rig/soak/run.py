@@ -21,7 +21,7 @@ from rig.load.backoff import Backoff
 from rig.load.client import LoadDriver
 from rig.load.deadlines import paced_grace_s
 from rig.load.prober import Prober
-from rig.nodes.ssh import Nodes
+from rig.nodes.node import Nodes
 from rig.observe.observer import Observer
 from rig.soak.awaited import awaited
 from rig.soak.deployments import DeploymentsPosted
@@ -122,9 +122,7 @@ class SoakRun:
                 instances=self._instances,
                 rehearsed=rehearsed,
                 rdma_models=frozenset(
-                    one.model
-                    for one in settings.workload.models
-                    if one.instance_meta == "MlxJaccl" and one.min_nodes > 1
+                    one.model for one in settings.workload.models if one.past_filters and one.nodes_needed > 1
                 ),
                 emulated=settings.inventory.emulated is not None,
             ),

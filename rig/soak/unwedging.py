@@ -21,9 +21,7 @@ from rig.injection.acts import act_on_node
 from rig.injection.fault import Identity, write_inventory
 from rig.journal.records import Finding, Unwedged
 from rig.journal.write import Journal
-from rig.nodes.command import carry_out
-from rig.nodes.inspect import inspect
-from rig.nodes.ssh import NodeConnection, Nodes
+from rig.nodes.node import NodeConnection, Nodes
 from rig.observe.cluster_view import ClusterView
 
 CUT_SHORT: Final = "cut short by the end of the run: the node's own script goes on, and starts exo again"
@@ -96,7 +94,7 @@ class Unwedger:
 
     async def _look(self, fault: int, conn: NodeConnection) -> None:
         try:
-            write_inventory(self.journal, await inspect(conn, "all"), before_unwedging(fault))
+            write_inventory(self.journal, await conn.inspect("all"), before_unwedging(fault))
         except NodeError:
             return  # the restart will say what is wrong with the node
 
@@ -124,7 +122,7 @@ class Unwedger:
 
     async def _main_is_gone(self, conn: NodeConnection) -> bool:
         try:
-            return (await inspect(conn, "tree")).main is None
+            return (await conn.inspect("tree")).main is None
         except NodeError:
             return False
 
@@ -139,7 +137,7 @@ class Unwedger:
                 fault, conn, started_t, ok=False, detail="exo is gone, and how to start it is not known"
             )
         try:
-            await carry_out(conn, "start", timeout_s=_START_LIMIT_S)
+            await conn.carry_out("start", timeout_s=_START_LIMIT_S)
         except asyncio.CancelledError:
             self._record(fault, conn, started_t, ok=False, detail=CUT_SHORT)
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from rig.nodes.ssh import Nodes
+from rig.nodes.node import Nodes
 from rig.targets.target import Target
 from rig.targets.views import Instance
 

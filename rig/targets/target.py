@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from rig.errors import TargetError
 from rig.journal.records import Facet
-from rig.nodes.ssh import NodeConnection
+from rig.nodes.node import NodeConnection
 from rig.targets import registry
 from rig.targets.views import Deployments, Instances
 

@@ -118,7 +118,7 @@ class Asking:
     def _request(self, model: Model, min_nodes: int | NodeCount) -> dict[str, Any]:
         count = len(self.known.names.nodes)
         least = {"all": count, "too-many": count + 1}.get(min_nodes, 1) if isinstance(min_nodes, str) else min_nodes
-        return model.request() | {"min_nodes": least}
+        return model.request(least)
 
     def _node(self) -> str:
         best = self.known.view.best()

@@ -11,14 +11,13 @@ from typing import Final, Literal
 from rig.clock import Pace
 from rig.errors import NodeError, TargetError
 from rig.faults.plan.kind import RoleNode
-from rig.faults.plan.registry import KINDS
+from rig.faults.plan.registry import KILLS_OF_WORKERS, KINDS
 from rig.injection.aim import MASTER_LIMIT_S, AimContext
 from rig.injection.fault import Fault, Identity, write_inventory
 from rig.injection.schedule import Planned, by_hand
 from rig.journal.records import FaultState
 from rig.journal.write import Journal
-from rig.nodes.inspect import inspect
-from rig.nodes.ssh import Nodes
+from rig.nodes.node import Nodes
 from rig.targets.now import instances_of
 from rig.targets.target import Target
 from rig.targets.views import Instance
@@ -60,7 +59,7 @@ class Harming:
 
     async def look(self, when: str) -> None:
         """What runs where, for the checks that compare."""
-        seen = await asyncio.gather(*(inspect(conn, "all") for conn in self.nodes.values()), return_exceptions=True)
+        seen = await asyncio.gather(*(conn.inspect("all") for conn in self.nodes.values()), return_exceptions=True)
         for one in seen:
             if isinstance(one, NodeError):
                 continue
@@ -101,7 +100,7 @@ class Harming:
         await self._healed(planned)
 
     async def lose(self, step: Lose) -> str:
-        """Kill a runner of the new instance, before it is ready, until the instance is gone. Raises NotHarmed."""
+        """Kill a worker of the new instance, before it is ready, until the instance is gone. Raises NotHarmed."""
         model = self.known.names.deployments[step.of]
         chosen = await self._unready(model)
         for _ in range(_KILLS):
@@ -109,10 +108,10 @@ class Harming:
             if listed is None:
                 return chosen
             if listed.ready:
-                raise NotHarmed(f"{chosen} was ready before its runner could be killed")
+                raise NotHarmed(f"{chosen} was ready before its worker could be killed")
             host = next(iter(sorted(listed.workers)), None)
             if host is not None:
-                await self._fault(self._planned("runner-kill", host, 0.0, model=model)).run(asyncio.Event())
+                await self._fault(self._planned(KILLS_OF_WORKERS[0], host, 0.0, model=model)).run(asyncio.Event())
             await self._gone(chosen)
         raise NotHarmed(f"{chosen} is still there after {_KILLS} kills")
 
@@ -141,7 +140,7 @@ class Harming:
         raise NotHarmed(f"no instance of {model} that is not ready yet was seen")
 
     async def _gone(self, instance: str) -> None:
-        """For a while: it may have been lost by this kill, or go on with another runner."""
+        """For a while: it may have been lost by this kill, or go on with another worker."""
         limit_t = self.journal.now() + self.pace.scale(_LOST_S) / 3 + 1.0
         while self.journal.now() < limit_t:
             if instance not in self.known.view.instances():

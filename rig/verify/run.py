@@ -18,7 +18,7 @@ from rig.injection.fault import Identity
 from rig.journal.records import ActivityDied, AnyRecord, LockLost, PhaseStarted, RunEnded
 from rig.journal.run import RunInfo, write_run
 from rig.journal.write import Journal
-from rig.nodes.ssh import Nodes
+from rig.nodes.node import Nodes
 from rig.observe.observer import Observer
 from rig.report.write import read_report, write_report
 from rig.soak.describe import own_revision, software

@@ -49,13 +49,13 @@ class DeleteInstance(Strict):
 
 
 class Lose(Strict):
-    """Kill a runner of the deployment's new instance before it is ready, until the instance is gone."""
+    """Kill a worker of the deployment's new instance before it is ready, until the instance is gone."""
 
     of: Text
 
 
 class Crash(Strict):
-    """SIGKILL exo on a node and keep it down until `restart`.
+    """SIGKILL the target on a node and keep it down until `restart`.
 
     `host`: a node that `of` runs on; `free`: one that is neither that nor the master, where there is one.
     """
@@ -88,7 +88,7 @@ class Condition(Strict):
     placed: Text | None = (
         None  # the deployment has an instance that was not there when this step began, or the one before
     )
-    serving: Text | None = None  # it has an instance, and every runner of it is ready
+    serving: Text | None = None  # it has an instance, and every worker of it is ready
     alone: Text | None = None  # its model has exactly one instance
     refused: Text | None = None  # it cannot be placed, and says why
     gone: Text | None = None  # this instance (by hand), or what the deployment had, is not listed any more

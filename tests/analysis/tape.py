@@ -9,10 +9,11 @@ from rig.analysis.analyse import Analysis, analyse
 from rig.analysis.intake.attempts import Attempts
 from rig.analysis.intake.batches import Batcher
 from rig.analysis.intake.pairing import Pairing
+from rig.analysis.recovery.context import Context
 from rig.analysis.recovery.decision import Recovery
 from rig.analysis.recovery.tracker import RecoveryTracker
 from rig.analysis.requests.settled import Settled
-from rig.analysis.settings import settings_of
+from rig.analysis.settings import Settings, settings_of
 from rig.analysis.symptoms.watch import Watch
 from rig.journal.records import (
     AnyRecord,
@@ -31,6 +32,7 @@ from rig.journal.records import (
     ViewChanged,
 )
 from rig.journal.run import RunInfo
+from rig.targets.exo.judged import ExoWatch
 from rig.targets.exo.keeper.eventlog import MAX_ENTRIES
 from rig.targets.exo.keeper.tape import KeeperTape
 from tests.analysis.generate import Shape, info_of
@@ -43,11 +45,12 @@ def keeper(*records: AnyRecord, most: int = MAX_ENTRIES) -> KeeperTape:
 
     `most` entries of event logs are kept.
     """
-    watch = Watch(pace=1.0, embedded=False)
-    watch.keeper.events.most = most
+    watch = Watch(Context(Settings(models=())), embedded=False)
+    assert isinstance(watch.own, ExoWatch)
+    watch.own.keeper.events.most = most
     for record in sorted(records, key=lambda record: record.t):
         watch.feed(record)
-    return watch.keeper
+    return watch.own.keeper
 
 
 class Heard:

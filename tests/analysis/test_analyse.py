@@ -10,6 +10,7 @@ from rig.analysis.analyse import AT_ONCE, analyse
 from rig.analysis.recovery.figures import Figure
 from rig.analysis.settings import settings_of
 from rig.journal.records import ActivityDied, AnyRecord, Finding, PhaseStarted
+from rig.targets.exo.judged import watched
 from tests.analysis.checks.sessions import Session
 from tests.analysis.checks.test_symptoms import agreeing, nodes
 from tests.analysis.tape import A, B, Heard, Tape
@@ -77,7 +78,7 @@ def test_a_session_ends_with_the_journal() -> None:
     session = Session(tape)
     session.deploy(20)
     tape.ok(100, 250)
-    (story,) = tape.analyse().watch.stories
+    (story,) = watched(tape.analyse()).stories
     assert story.chronicle.end.span.by_t == 250
 
 

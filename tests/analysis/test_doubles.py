@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from rig.analysis.analyse import Analysis
 from rig.journal.records import ApiCall, MasterSeen, ViewChanged
+from rig.targets.exo.judged import watched
+from rig.targets.exo.keeper.doubles import InstanceWatch
 from tests.analysis.tape import A, B, Tape
 
 
 def doubled(
     *names: str, since_t: float | None = 19.5, claimed_t: float = 10.0, call: ApiCall | None = None, **more: Any
-) -> Analysis:
+) -> InstanceWatch:
     tape = Tape((A, B))
     tape.add(MasterSeen(t=claimed_t, node="n", is_master=True, source="log", at_t=claimed_t, at_error_s=0.2))
     tape.view(11, "n", "deployments", {"d": {"model": A}})
@@ -19,7 +20,7 @@ def doubled(
         tape.add(call)
     value = {name: {"model": A} for name in names} | {"x": {"model": B}, "y": {"model": B}} | more
     tape.add(ViewChanged(t=20, node="n", facet="instances", since_t=since_t, value=value))
-    return tape.analyse()
+    return watched(tape.analyse()).doubles
 
 
 def place(what: Any = "place", subject: str | None = "i") -> ApiCall:
@@ -32,8 +33,8 @@ def test_they_are_named() -> None:
 
 
 def test_one_of_a_model_is_as_it_should_be() -> None:
-    analysis = doubled("i")
-    assert (analysis.doubles, analysis.master_views) == ([], 1)
+    found = doubled("i")
+    assert (found.doubles, found.judged) == ([], 1)
 
 
 def test_a_second_one_may_be_placed_by_hand() -> None:
@@ -44,6 +45,6 @@ def test_a_second_one_may_be_placed_by_hand() -> None:
 
 
 def test_a_view_is_judged_when_the_claim_is_surely_older() -> None:
-    assert doubled("i", "j", claimed_t=19.4).master_views == 0
-    assert doubled("i", "j", claimed_t=19.2).master_views == 1
-    assert doubled("i", "j", since_t=None).master_views == 0
+    assert doubled("i", "j", claimed_t=19.4).judged == 0
+    assert doubled("i", "j", claimed_t=19.2).judged == 1
+    assert doubled("i", "j", since_t=None).judged == 0

@@ -8,6 +8,7 @@ import pytest
 
 from rig.analysis.symptoms.memory import MAX_GROUPS, MemoryWatch
 from rig.journal.records import AnyRecord, NodeMemory, PhaseStarted, ViewChanged
+from rig.targets.exo.judged import runners_of
 from tests.analysis.checks.sessions import processes
 from tests.analysis.tape import A, Tape
 
@@ -34,7 +35,7 @@ def own(t: float, gib: float | None, when: str = "before fault 0") -> NodeMemory
 
 
 def watch(*records: AnyRecord, own_word: bool = True, pace: float = 1.0) -> MemoryWatch:
-    found = MemoryWatch(own_word, pace)
+    found = MemoryWatch(own_word, runners_of, pace)
     for record in records:
         found.feed(record)
     return found

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rig.analysis.moments import Elapsed, Span, between
 from rig.targets.exo.keeper.chronicle import Chronicle, Entry
-from rig.targets.exo.keeper.moments import Elapsed, Span, between
 from rig.targets.exo.keeper.rules import Held, Rules
 
 

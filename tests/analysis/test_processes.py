@@ -7,6 +7,7 @@ import pytest
 from rig.analysis.recovery.faults import Fault, FaultLog
 from rig.analysis.symptoms.processes import ProcessWatch
 from rig.journal.records import AnyRecord, NodeProcesses, Unwedged, ViewChanged
+from rig.targets.exo.judged import JUDGED
 from tests.analysis.checks.sessions import processes
 from tests.analysis.tape import Tape
 
@@ -20,7 +21,7 @@ def faults(tape: Tape) -> list[Fault]:
 
 
 def watch(*records: AnyRecord) -> ProcessWatch:
-    found = ProcessWatch(pace=1.0)
+    found = ProcessWatch(1.0, JUDGED)
     for record in records:
         found.feed(record)
     return found
@@ -88,14 +89,12 @@ def test_what_is_left_behind_counts_but_right_after_a_fault() -> None:
 
 
 def idle(node_t: float, cpu_s: float | None, main: str = "7:1", when: str = "idle") -> NodeProcesses:
-    return NodeProcesses(t=50, node="n", when=when, main=main, runners=1, orphans=0, cpu_s=cpu_s, node_t=node_t)
+    return NodeProcesses(t=50, node="n", when=when, main=main, orphans=0, cpu_s=cpu_s, node_t=node_t)
 
 
 def runners(t: float, *running: str, main: str = "7:1", cpu_s: float = 0.0, when: str = "idle") -> NodeProcesses:
     used = dict.fromkeys(running, cpu_s)
-    return NodeProcesses(
-        t=t, node="n", when=when, main=main, runners=len(used), orphans=0, cpu_s=0.0, node_t=t, runner_cpu_s=used
-    )
+    return NodeProcesses(t=t, node="n", when=when, main=main, orphans=0, cpu_s=0.0, node_t=t, worker_cpu_s=used)
 
 
 def listing(t: float, **on: str) -> AnyRecord:

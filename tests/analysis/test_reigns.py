@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from rig.analysis.moments import Span
+from rig.analysis.symptoms.reigns import MAX_REIGNS, Reigns
 from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, ViewChanged
-from rig.targets.exo.keeper.moments import Span
-from rig.targets.exo.keeper.reigns import MAX_REIGNS, Reigns
 from tests.analysis.tape import Tape
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from rig.analysis.symptoms.rings import Apart, RingWatch
 from rig.analysis.verdict import verdict_of
 from rig.journal.records import AnyRecord, Reachability, ViewChanged
+from rig.targets.exo.rings import Apart, RingWatch
 from tests.analysis.tape import A, Tape
 
 RING = {"i": {"model": A, "runners": {"a": "r1", "b": "r2", "c": "r3"}, "port": 1}}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rig.analysis.recovery.sightings import MAX_SERVED, Sightings, hosts
+from rig.analysis.recovery.sightings import MAX_SERVED, Sightings
 from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
+from rig.targets.exo.judged import runners_of
 
 
 def seen(*records: AnyRecord) -> Sightings:
@@ -74,6 +75,6 @@ def test_which_instance_served_the_latest_requests() -> None:
 
 
 def test_the_nodes_that_host_an_instance() -> None:
-    assert hosts({"runners": {"x": "r1", "y": "r2"}}) == {"x", "y"}
-    assert hosts({"runners": None}) == set()
-    assert hosts({}) == set()
+    assert runners_of({"runners": {"x": "r1", "y": "r2"}}).keys() == {"x", "y"}
+    assert runners_of({"runners": None}) == {}
+    assert runners_of({}) == {}

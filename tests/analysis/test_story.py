@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rig.analysis.moments import Span
 from rig.journal.records import ApiCall
 from rig.targets.exo.keeper.chronicle import Chronicle, Entry
-from rig.targets.exo.keeper.moments import Span
 from rig.targets.exo.keeper.story import Story, tell
 
 M = "lab/tiny-a"

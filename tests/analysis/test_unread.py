@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rig.analysis.checks.check import Status
+from rig.analysis.symptoms.reigns import Reigns
 from rig.analysis.verdict import run_check
 from rig.journal.records import AnyRecord, EventLogRead, Finding, MasterSeen
 from rig.targets.exo.checks import promises
-from rig.targets.exo.keeper.reigns import Reigns
 from rig.targets.exo.keeper.unread import Unread
 from tests.analysis.checks.sessions import Session
 from tests.analysis.tape import A, B, Tape

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from rig.analysis.moments import Span
 from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
 from rig.targets.exo.keeper import placing, refusing
 from rig.targets.exo.keeper.chronicle import Chronicle, Entry
-from rig.targets.exo.keeper.moments import Span
 from rig.targets.exo.keeper.rules import Rules
 from rig.targets.exo.keeper.story import Story, tell
 from tests.analysis.tape import keeper

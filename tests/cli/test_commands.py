@@ -18,6 +18,7 @@ from rig.config.read import load_inventory
 from rig.journal.read import read_run
 from rig.journal.records import RequestEnded
 from tests.cli.conftest import alone
+from tests.nodes.servers import ssh_of
 from tests.soak.lane import Lane, on_lane, rig, until
 from tests.soak.terminal import Terminal
 
@@ -146,8 +147,8 @@ def test_doctor(lane: Lane, tmp_path: Path) -> None:
 def test_day_one_from_hosts_to_a_rehearsed_restart(lane: Lane, tmp_path: Path) -> None:
     """`rig init`, read what it says, say how exo is started, rehearse."""
     known = load_inventory(lane.inventory)
-    hosts = [f"rig@127.0.0.1:{node.ssh.port}" for node in known.nodes.values()]
-    key = next(iter(known.nodes.values())).ssh.key
+    hosts = [f"rig@127.0.0.1:{ssh_of(node).port}" for node in known.nodes.values()]
+    key = ssh_of(next(iter(known.nodes.values()))).key
     assert key is not None
     done = rig("init", *hosts, "--key", key, "-o", "mine.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

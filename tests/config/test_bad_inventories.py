@@ -18,6 +18,14 @@ nodes:
     api: http://studio-1:52415
     exo: {home: /Users/exo/.exo}
 """
+LOCAL = """\
+name: lab
+nodes:
+  a:
+    local: true
+    api: http://127.0.0.1:1000
+    exo: {home: /exo}
+"""
 
 
 def row(name: str, text: str | bytes, *lines: str) -> Row:
@@ -83,6 +91,21 @@ ROWS = [
     ),
     row(
         "ssh missing", NODE.replace("    ssh: {host: studio-1}\n", ""), ":3: nodes.studio-1.ssh: missing: expected how"
+    ),
+    row(
+        "reached in two ways",
+        NODE + "    local: true\n",
+        ":7: nodes.studio-1.local: expected either `ssh` or `local: true`, not both",
+    ),
+    row(
+        "neither ssh nor local",
+        NODE.replace("ssh: {host: studio-1}", "local: false"),
+        ":3: nodes.studio-1.ssh: missing",
+    ),
+    row(
+        "local nodes that share a folder",
+        LOCAL + LOCAL.partition("nodes:\n")[2].replace("a:", "b:").replace(":1000", ":1001"),
+        ":7: nodes.b.rig_dir: /var/tmp/rig is there twice: node a has it already",
     ),
     row(
         "home missing",

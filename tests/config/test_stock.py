@@ -51,7 +51,7 @@ def test_what_is_shipped() -> None:
     assert set(stock.names("workloads")) >= {"chat", "studio-chat"}
     assert set(stock.names("faults")) >= {"keeper", "quick"}
     chat = load_workload("chat")
-    assert (chat.clients, [model.min_nodes for model in chat.models]) == (12, [1, 2])
+    assert (chat.clients, [model.nodes_needed for model in chat.models]) == (12, [1, 2])
     keeper = load_plan("keeper")
     assert (keeper.gap, keeper.kinds["freeze"].hold, len(keeper.kinds)) == ((60.0, 150.0), (5.0, 45.0), 5)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rig.config.fields import duration_text, parse_duration, parse_span
+from rig.config.inventory import Ssh
 from rig.config.read import load_inventory, read_inventory
 from rig.config.target_fields import inventory_from
 from rig.config.tree import parse
@@ -81,11 +82,17 @@ nodes:
 def test_defaults_stand_under_each_node_that_does_not_say_otherwise(written: Written) -> None:
     nodes = load_inventory(written(DEFAULTS)).nodes
     a, b = nodes["a"], nodes["b"]
-    assert (a.ssh.host, a.ssh.user, a.ssh.port) == ("a", "exo", 22)
-    assert (b.ssh.host, b.ssh.user, b.ssh.port) == ("b", "exo", 2222)
+    assert a.ssh == Ssh(host="a", user="exo", port=22)
+    assert b.ssh == Ssh(host="b", user="exo", port=2222)
     assert (a.process.home, a.process.start) == ("/Users/exo/.exo", "kickstart")
     assert (b.process.home, b.process.start) == ("/b", "kickstart")
     assert (a.faults, b.faults) == (True, False)
+
+
+def test_a_local_node_takes_every_default_but_ssh(written: Written) -> None:
+    node = load_inventory(written(f"{DEFAULTS}  c: {{local: true, api: 'http://127.0.0.1:1'}}\n")).nodes["c"]
+    assert (node.ssh, node.local, node.reached_as) == (None, True, "this machine")
+    assert node.process.home == "/Users/exo/.exo"
 
 
 def test_a_defaulted_value_is_placed_where_it_was_written(written: Written) -> None:
@@ -98,7 +105,7 @@ def test_a_defaulted_value_is_placed_where_it_was_written(written: Written) -> N
 def test_a_node_of_its_name_alone_takes_everything_from_the_defaults(written: Written) -> None:
     path = written("name: l\ndefaults: {ssh: {host: h}, api: 'http://h:1/', exo: {home: /x/}}\nnodes:\n  only:\n")
     node = load_inventory(path).nodes["only"]
-    assert (node.ssh.host, node.api, node.process.pid_path) == ("h", "http://h:1", "/x/exo.pid")
+    assert (node.reached_as, node.api, node.process.pid_path) == ("h", "http://h:1", "/x/exo.pid")
 
 
 def test_seconds_may_be_given_as_numbers_in_code_not_in_files(written: Written) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rig.config.inventory import Embedded
 from rig.config.workload import Lengths, Model, Workload
 from rig.faults.plan.plan import KindPlan, Plan
+from rig.targets.exo.fields import ExoModel
 from tests.defects.cases import ALL, Case
 
 HOLDS: dict[str, tuple[float, float]] = {
@@ -59,9 +60,9 @@ def drawn(case: Case, seed: int, *, pace: float | None = None) -> Drawn:
         kinds={kind: KindPlan(hold=HOLDS[kind], time_to_serve=bound_s) for kind in case.kinds or ALL},
     )
     low = rng.randint(3, 6)
-    models = [
-        Model(model="lab/tiny-a", min_nodes=1),
-        Model(model="lab/tiny-b", min_nodes=3 if case.shape == "scarce" else 2),
+    models: list[Model] = [
+        ExoModel(model="lab/tiny-a", min_nodes=1),
+        ExoModel(model="lab/tiny-b", min_nodes=3 if case.shape == "scarce" else 2),
     ]
     workload = Workload(
         name="drawn",

@@ -11,7 +11,7 @@ from typing import Final
 
 from rig.analysis.analyse import Analysis, analyse
 from rig.analysis.checks.check import CheckResult
-from rig.analysis.verdict import CHECKS, run_check
+from rig.analysis.verdict import checks_of, run_check
 from rig.journal.read import read_run
 from rig.journal.records import EventLogRead, EventSeen
 from rig.lab.exo.defects import Changes
@@ -132,11 +132,11 @@ def judged(folder: Path, ended: str, began: float, seed: int) -> Outcome:
     records = list(run.records())
     full = analyse(run.info, records, run.notes)
     bare = analyse(run.info, (record for record in records if not isinstance(record, EventSeen | EventLogRead)))
-    results = [run_check(check, full) for check in CHECKS]
+    results = [run_check(check, full) for check in checks_of("exo")]
     return Outcome(
         ended=ended,
         with_log=_answers(results, full),
-        without_log=_answers([run_check(check, bare) for check in CHECKS], bare),
+        without_log=_answers([run_check(check, bare) for check in checks_of("exo")], bare),
         took_s=time.monotonic() - began,
         virtual_s=full.end_t,
         requests=full.requests.total.started,

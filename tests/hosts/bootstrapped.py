@@ -12,8 +12,8 @@ from rig.faults.plan.registry import KINDS
 from rig.injection.acts import act_on_node
 from rig.nodes.bootstrap import Step, allowed_for
 from rig.nodes.bootstrap import bootstrap as over_ssh
+from rig.nodes.open import open_nodes
 from rig.nodes.scripts import process_values
-from rig.nodes.ssh import open_nodes
 from tests.faults.amounts import small
 from tests.hosts.hosts import Hosts, Script, until
 from tests.hosts.standing import Foreign, settled, until_as_before

@@ -25,6 +25,7 @@ from rig.lab.embedded.cluster import Cluster, start_cluster
 from rig.lab.embedded.prepare import ClusterLayout, read_layout
 from rig.lab.hosts.pids import NodePids
 from tests.hosts.echo import CLIENT, SERVER, Echo
+from tests.nodes.servers import ssh_of
 
 API_PORT, EXO_PORT, ECHO_PORT = 52415, 52414, 7777
 DARWIN_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
@@ -114,10 +115,10 @@ class Hosts:
 
     def ssh_words(self, node: str, *options: str) -> list[str]:
         """OpenSSH's client, a connection of its own."""
-        ssh = self.inventory.nodes[node].ssh
+        ssh = ssh_of(self.inventory.nodes[node])
         known = Path(self.layout.folder) / "known_hosts"
         if not known.exists():
-            lines = [f"{each.ssh.host} {each.ssh.host_key}\n" for each in self.inventory.nodes.values()]
+            lines = [f"{ssh_of(each).host} {ssh_of(each).host_key}\n" for each in self.inventory.nodes.values()]
             known.write_text("".join(lines))
         assert ssh.key is not None
         fixed = ("-F", "none", "-i", ssh.key, "-o", f"UserKnownHostsFile={known}", "-o", "BatchMode=yes")

@@ -16,7 +16,7 @@ from rig.injection.aim import AimContext
 from rig.injection.fault import Fault, Identity
 from rig.injection.schedule import Planned
 from rig.journal.records import AnyRecord, FaultChanged, FaultState
-from rig.nodes.ssh import Nodes
+from rig.nodes.open import ShellNodes
 from rig.targets.views import Instance
 from tests.nodes.fakeexo import FakeExo
 from tests.nodes.servers import SshServer
@@ -68,7 +68,7 @@ class Rig:
     def rig_dir(self) -> Path:
         return Path(self.node().rig_dir)
 
-    def context(self, nodes: Nodes) -> AimContext:
+    def context(self, nodes: ShellNodes) -> AimContext:
         async def instances() -> Sequence[Instance]:
             return self.instances
 
@@ -76,7 +76,7 @@ class Rig:
 
     def fault(
         self,
-        nodes: Nodes,
+        nodes: ShellNodes,
         kind: str,
         hold_s: float = 1.0,
         *,

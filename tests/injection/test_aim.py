@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rig.faults.plan.registry import KINDS
-from rig.injection.aim import CannotAim, choose_master, choose_runner
+from rig.injection.aim import CannotAim, choose_master, choose_worker
 from rig.injection.schedule import Planned
 from rig.nodes.inspect import Inspection, Process
 from rig.nodes.master import Ruling
@@ -80,14 +80,14 @@ def test_runner_and_the_others_on_its_node() -> None:
     mine = Instance("i1", "m", {"a": "r1", "b": "r2"}, 50001)
     beside = Instance("i2", "other", {"b": "r3"}, 50002)
     away = Instance("i3", "other", {"c": "r4"}, 50003)
-    assert choose_runner(planned(0), [mine, beside, away]) == (mine, "a", ())
-    assert choose_runner(planned(1), [mine, beside, away]) == (mine, "b", (beside,))
-    assert choose_runner(planned(2), [mine, beside, away]) == (mine, "a", ())
-    assert choose_runner(planned(2, nodes=("b",)), [mine, beside]) == (mine, "b", (beside,))
+    assert choose_worker(planned(0), [mine, beside, away]) == (mine, "a", ())
+    assert choose_worker(planned(1), [mine, beside, away]) == (mine, "b", (beside,))
+    assert choose_worker(planned(2), [mine, beside, away]) == (mine, "a", ())
+    assert choose_worker(planned(2, nodes=("b",)), [mine, beside]) == (mine, "b", (beside,))
 
 
 def test_no_runner_to_kill() -> None:
     with pytest.raises(CannotAim, match="no instance of m"):
-        choose_runner(planned(), [Instance("i2", "other", {"b": "r3"}, 1)])
+        choose_worker(planned(), [Instance("i2", "other", {"b": "r3"}, 1)])
     with pytest.raises(CannotAim, match="no runner on a node that may be hit"):
-        choose_runner(planned(nodes=("c",)), [Instance("i1", "m", {"a": "r1"}, 1)])
+        choose_worker(planned(nodes=("c",)), [Instance("i1", "m", {"a": "r1"}, 1)])

@@ -14,10 +14,9 @@ import pytest
 from rig.errors import NodeNotReady
 from rig.injection.lease import heal_all, leases
 from rig.journal.records import ClockOffset, NodeMemory
-from rig.nodes.command import carry_out
 from rig.nodes.lock import hold_locks
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
+from rig.nodes.upload import upload
 from rig.targets.views import Instance
 from tests.injection.rigs import MODEL, Rig
 from tests.nodes.fakeexo import states
@@ -64,7 +63,7 @@ async def test_a_lock_that_was_taken_meanwhile(rig: Rig) -> None:
             assert "for run theirs" in fault.reason
             assert await leases(nodes) == []
             with pytest.raises(NodeNotReady, match=r"`exo\.start` was not run: this node is locked by"):
-                await carry_out(nodes["n1"], "start", timeout_s=20.0)
+                await nodes["n1"].carry_out("start", timeout_s=20.0)
         lock.unlink()
         async with hold_locks(nodes, "a run"):
             assert await rig.fault(nodes, "freeze", hold_s=0.3).run(asyncio.Event()) == "healed"
@@ -106,7 +105,7 @@ async def test_commands_are_in_no_arguments(rig: Rig) -> None:
             fault = rig.fault(nodes, "node-crash", hold_s=1.0)
             assert (await fault.run(asyncio.Event()), fault.reason) == ("healed", "")
             for which in ("hold", "stop", "release", "start"):
-                await carry_out(nodes["n1"], which, timeout_s=30.0)
+                await nodes["n1"].carry_out(which, timeout_s=30.0)
         finally:
             done.set()
             await watching

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rig.injection.aim import CannotAim, find_master
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import Nodes, open_nodes
+from rig.nodes.open import ShellNodes, open_nodes
+from rig.nodes.upload import upload
 from tests.nodes.fakeexo import FakeExo
 from tests.nodes.servers import SshServer
 
@@ -29,7 +29,7 @@ class Three:
         text = "".join(f"{at} | INFO | {line}\n" for line in (f"Starting node id-{node}", *lines))
         (self.exos[node].home / "exo_log" / "exo.log").write_text(text)
 
-    async def find(self, nodes: Nodes, stop: asyncio.Event | None = None) -> str:
+    async def find(self, nodes: ShellNodes, stop: asyncio.Event | None = None) -> str:
         for conn in nodes.values():  # one after the other: they share a folder
             await upload(conn)
         return (await find_master(nodes, stop or asyncio.Event()))[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
 from rig.soak.forensics import LOG_BYTES, Forensics, drop_unneeded
 from tests.injection.rigs import Rig
 

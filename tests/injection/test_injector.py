@@ -15,8 +15,8 @@ from rig.injection.fault import Identity
 from rig.injection.injector import Injector
 from rig.injection.schedule import Planned, by_hand
 from rig.journal.records import NodeMemory
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import Nodes, open_nodes
+from rig.nodes.open import ShellNodes, open_nodes
+from rig.nodes.upload import upload
 from rig.targets.exo.fields import ExoProcess
 from tests.injection.rigs import Rig
 from tests.nodes.fakeexo import states
@@ -33,7 +33,7 @@ async def recovers(_: int) -> bool:
 
 
 def injector(
-    rig: Rig, nodes: Nodes, schedule: Iterator[Planned], recovered: Callable[[int], Awaitable[bool]] = recovers
+    rig: Rig, nodes: ShellNodes, schedule: Iterator[Planned], recovered: Callable[[int], Awaitable[bool]] = recovers
 ) -> Injector:
     plan = Plan(name="test", kinds={"freeze": KindPlan()}, abort_after_unrecovered=2)
     return Injector(

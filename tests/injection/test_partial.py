@@ -10,7 +10,7 @@ from rig.faults.plan.plan import settings_of
 from rig.faults.plan.registry import KINDS
 from rig.injection.aim import Aim, AimContext, resolve
 from rig.injection.schedule import Planned
-from rig.nodes.ssh import NodeConnection
+from rig.nodes.ssh import SshNode
 from rig.targets.exo.fields import ExoProcess
 from rig.targets.views import Instance
 
@@ -34,7 +34,7 @@ async def cut(*instances: Instance, interface: str | None = None) -> Aim:
     async def now() -> Sequence[Instance]:
         return instances
 
-    nodes = {name: NodeConnection(name, node(number)) for number, name in enumerate(NAMES, start=1)}
+    nodes = {name: SshNode(name, node(number)) for number, name in enumerate(NAMES, start=1)}
     context = AimContext(nodes=nodes, instances=now, emulated=False, rdma_models=frozenset({"rdma/model"}))
     planned = Planned(
         index=0,

@@ -17,8 +17,9 @@ from rig.config.inventory import Inventory
 from rig.injection.lease import heal_on
 from rig.injection.rebooting import on_one_clock
 from rig.nodes.doctor import examine
-from rig.nodes.scripts import ScriptEvent, upload
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
+from rig.nodes.scripts import ScriptEvent
+from rig.nodes.upload import upload
 from tests.injection.rigs import Rig
 from tests.nodes.fakeexo import FakeExo
 from tests.nodes.servers import SshServer, until

@@ -15,8 +15,8 @@ from rig.faults.plan.registry import KINDS
 from rig.injection.fault import Identity
 from rig.injection.rehearsal import one_of_each, rehearse_control, rehearse_fault
 from rig.injection.schedule import draw
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
+from rig.nodes.upload import upload
 from tests.injection.rigs import Rig
 
 THREE = Inventory(name="e", embedded=Embedded(nodes=3))

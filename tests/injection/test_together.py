@@ -6,8 +6,9 @@ import asyncio
 from pathlib import Path
 
 from rig.config.inventory import Inventory
-from rig.nodes.scripts import stock_bundle, upload
-from rig.nodes.ssh import Nodes, open_nodes
+from rig.nodes.open import ShellNodes, open_nodes
+from rig.nodes.scripts import stock_bundle
+from rig.nodes.upload import upload
 from tests.injection.rigs import Rig
 
 SAYS = """
@@ -48,7 +49,7 @@ def two(rig: Rig) -> Inventory:
     return rig.server.inventory(**nodes)
 
 
-async def put_liars(nodes: Nodes, first: str, second: str) -> None:
+async def put_liars(nodes: ShellNodes, first: str, second: str) -> None:
     await asyncio.gather(*(upload(conn) for conn in nodes.values()))
     for name, text in (("n1", first), ("n2", second)):
         replace(nodes[name].node.rig_dir, "partition.sh", text)

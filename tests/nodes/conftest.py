@@ -9,7 +9,7 @@ import pytest
 from tests.nodes.servers import SSHD, SshServer
 
 
-def _kinds() -> list[str]:
+def kinds_of_servers() -> list[str]:
     """OpenSSH takes part where it is installed and may be run; in CI it must."""
     if SSHD.exists() and os.geteuid() == 0:
         return ["asyncssh", "openssh"]
@@ -44,7 +44,7 @@ def server(tmp_path: Path) -> Iterator[SshServer]:
     server.kill()
 
 
-@pytest.fixture(params=_kinds())
+@pytest.fixture(params=kinds_of_servers())
 def each_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SshServer]:
     """A running SSH server, once of each kind."""
     server = SshServer(tmp_path / "server", openssh=request.param == "openssh")

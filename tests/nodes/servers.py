@@ -118,6 +118,12 @@ class SshServer:
         return Inventory(name="test", nodes=nodes or {"n1": self.node()})
 
 
+def ssh_of(node: Node) -> Ssh:
+    """How a node that is not this machine is reached."""
+    assert node.ssh is not None
+    return node.ssh
+
+
 async def until(condition: Callable[[], bool], *, within_s: float = 20.0) -> None:
     """Polls a condition; fails when it does not come true in time."""
     deadline = time.monotonic() + within_s

@@ -14,7 +14,7 @@ import pytest
 
 from rig.faults.plan.registry import KINDS
 from rig.nodes.bootstrap import allowed_for, bootstrap
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
 from tests.nodes.servers import SshServer, until
 
 FAULTS = Path(__file__).parents[2] / "faults"

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from rig.config.inventory import Node
-from rig.errors import NodeNotReady, SshError, UsageError
+from rig.errors import NodeNotReady, TransportError, UsageError
 from rig.nodes.consent import first_contact
 from rig.nodes.doctor import Finding, examine, worst
 from rig.nodes.lock import hold_locks
+from rig.nodes.open import open_nodes
 from rig.nodes.rehearse import rehearse, rehearsed
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import open_nodes
+from rig.nodes.upload import upload
 from tests.nodes.fakeexo import FakeExo, states
 from tests.nodes.servers import SshServer, until
 
@@ -31,7 +31,7 @@ def exo(tmp_path: Path) -> Iterator[FakeExo]:
 async def diagnose(server: SshServer, node: Node, kinds: list[str] | None = None) -> dict[str, Finding]:
     """The worst finding of each check."""
     inventory = server.inventory(n1=node)
-    lost: dict[str, SshError] = {}
+    lost: dict[str, TransportError] = {}
     async with open_nodes(inventory, on_unreachable=lambda error: lost.setdefault(error.node, error)) as nodes:
         found = await examine(inventory, nodes, lost, kinds=kinds)
     levels = {"ok": 0, "warn": 1, "fail": 2}

@@ -15,7 +15,7 @@ from rig.errors import UsageError
 from rig.targets.exo.discover import Discovered, FoundAddress
 from rig.targets.exo.init import Surveyed, parse_host, render
 from tests.nodes.fakeexo import FakeExo
-from tests.nodes.servers import SshServer
+from tests.nodes.servers import SshServer, ssh_of
 
 
 def rig(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -64,7 +64,7 @@ def test_what_is_written_can_be_loaded(tmp_path: Path) -> None:
     first, second = inventory.nodes.values()
     assert list(inventory.nodes) == ["studio-1", "studio-1-2"]
     assert first.addresses == ["192.168.1.5", "fe80::1%en0"]
-    assert (first.process.start, first.ssh.host_key) == ('launchctl "kickstart" $x', "ssh-ed25519 AAAA")
+    assert (first.process.start, ssh_of(first).host_key) == ('launchctl "kickstart" $x', "ssh-ed25519 AAAA")
     assert (second.process.start, second.addresses, second.sudo) == (None, [], False)
     assert "192.168.2.1" in text
     assert "# ?" in text
@@ -90,7 +90,7 @@ def test_against_a_host(server: SshServer, tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
         inventory = load_inventory(str(out))
         [node] = inventory.nodes.values()
-        assert node.ssh.host_key == server.host_key
+        assert ssh_of(node).host_key == server.host_key
         assert str(main.pid) in out.read_text() or "several processes look like exo" in done.stdout
         assert node.process.start is None
         again = rig("init", f"127.0.0.1:{server.port}", "--key", key, "--out", str(out))

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from rig.errors import NodeError
-from rig.nodes.inspect import inspect, parse_inspection
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import open_nodes
+from rig.nodes.inspect import parse_inspection
+from rig.nodes.open import open_nodes
+from rig.nodes.upload import upload
+from rig.targets.exo.fields import ExoProcess
 from tests.nodes.fakeexo import FakeExo
 from tests.nodes.servers import SshServer, boot_id
 
@@ -39,10 +40,10 @@ have_lsof=
 
 
 def test_parse() -> None:
-    seen = parse_inspection("n1", TEXT)
+    seen = parse_inspection("n1", TEXT, ExoProcess.is_worker)
     assert seen.main is not None
     assert (seen.main.pid, seen.main.identity) == (11, "11:Mon_Nov_30_01:00:00_2026")
-    assert [runner.command for runner in seen.runners] == ["python -c spawn_main(a|b) --multiprocessing-fork"]
+    assert [runner.command for runner in seen.workers] == ["python -c spawn_main(a|b) --multiprocessing-fork"]
     assert [orphan.pid for orphan in seen.orphans] == [9]
     assert (seen.master_claim, seen.master_files) == (True, False)
     assert (seen.mem_available_bytes, seen.mem_wired_bytes, seen.disk_free_bytes) == (1000, None, None)
@@ -76,15 +77,15 @@ async def test_against_processes(server: SshServer, tmp_path: Path) -> None:
     inventory = server.inventory(n1=server.node(process=exo.process()))
     async with open_nodes(inventory) as nodes:
         await upload(nodes["n1"])
-        assert (await inspect(nodes["n1"])).main is None
+        assert (await nodes["n1"].inspect()).main is None
         main = exo.start()
         try:
-            seen = await inspect(nodes["n1"])
+            seen = await nodes["n1"].inspect()
             assert seen.main is not None
             assert seen.main.pid == main.pid
             assert {one.pid for one in seen.tree} == {one.pid for one in exo.tree()}
             assert {one.state for one in seen.tree} <= {"S", "R", "D"}
-            assert len(seen.runners) == 2
+            assert len(seen.workers) == 2
             assert (seen.master_claim, seen.master_files) == (True, True)
             assert seen.uid == os.getuid()
             assert seen.boot_id == boot_id()
@@ -92,7 +93,7 @@ async def test_against_processes(server: SshServer, tmp_path: Path) -> None:
             assert (seen.disk_free_bytes or 0) > 1_000_000
             assert "nc" in seen.tools
             assert seen.leases == []
-            only = await inspect(nodes["n1"], "procs", pids=[main.pid])
+            only = await nodes["n1"].inspect("procs", pids=[main.pid])
             assert [one.identity for one in only.tree] == [seen.main.identity]
         finally:
             exo.kill()

@@ -8,8 +8,8 @@ import pytest
 
 from rig.errors import LeaseError
 from rig.nodes.lock import default_owner, hold_locks
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
+from rig.nodes.upload import upload
 from tests.nodes.servers import SshServer, boot_id, until
 
 

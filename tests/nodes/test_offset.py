@@ -4,7 +4,7 @@ import time
 
 from rig.clock import RunClock
 from rig.nodes.offset import Reading, estimate, measure
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
 from tests.nodes.servers import SshServer
 
 

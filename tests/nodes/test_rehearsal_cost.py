@@ -12,8 +12,8 @@ from rig.cli.doctor import restart_each, verdict_line
 from rig.cli.reach import Reach
 from rig.errors import LeaseError
 from rig.nodes.lock import hold_locks
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
+from rig.nodes.upload import upload
 from tests.nodes.fakeexo import FakeExo
 from tests.nodes.servers import SshServer
 from tests.observe.api import Api

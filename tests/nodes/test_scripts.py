@@ -5,12 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from rig.errors import NodeNotReady
-from rig.nodes.scripts import Bundle, ScriptEvent, cksum, parse_event, script_command, script_stdin, upload
-from rig.nodes.ssh import open_nodes
+from rig.config.inventory import Node
+from rig.errors import ConfigError, NodeNotReady
+from rig.faults.plan.kind import Pair
+from rig.faults.plan.registry import KINDS
+from rig.nodes.open import open_nodes
+from rig.nodes.scripts import Bundle, ScriptEvent, cksum, parse_event, process_values, script_command, script_stdin
+from rig.nodes.upload import upload
+from rig.targets.exo.fields import ExoProcess
 from tests.nodes.servers import SshServer
 
-SHOW = b'#!/bin/sh\nfor a in "$@"; do printf "<%s>" "$a"; done\n'
+SHOW = b"""#!/bin/sh
+parse_args() { :; }
+parse_args 'match hold gone start' "$@"
+for a in "$@"; do printf "<%s>" "$a"; done
+"""
 
 
 def test_events() -> None:
@@ -32,7 +41,7 @@ def test_cksum_is_that_of_the_command(data: bytes) -> None:
 
 def bundle(tmp_path: Path) -> Bundle:
     folder = tmp_path / "scripts"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     (folder / "show.sh").write_bytes(SHOW)
     (folder / "lib.sh").write_bytes(b"x=1\n")
     (folder / "plan.yaml").write_bytes(b"not a script\n")
@@ -61,11 +70,11 @@ async def test_values_arrive_as_they_are(server: SshServer, tmp_path: Path) -> N
     async with open_nodes(server.inventory()) as nodes:
         await upload(nodes["n1"], scripts)
         values = {"match": nasty, "gone": "", "hold": "1.5"}
-        command = script_command(nodes["n1"], "show.sh", values, scripts)
+        command = script_command(nodes["n1"].node, "show.sh", values, scripts)
         assert script_stdin(values) is None
         assert (await nodes["n1"].run(command)).stdout == f"<match={nasty}><hold=1.5>"
         values |= {"start": nasty}
-        command = script_command(nodes["n1"], "show.sh", values, scripts)
+        command = script_command(nodes["n1"].node, "show.sh", values, scripts)
         assert script_stdin(values) == f"start={nasty}\n.\n".encode()
         assert (await nodes["n1"].run(command)).stdout == f"<-><match={nasty}><hold=1.5>"
 
@@ -75,8 +84,23 @@ async def test_path_of_the_inventory(server: SshServer, tmp_path: Path) -> None:
     inventory = server.inventory(n1=server.node(path="/usr/bin:/bin:/o'dd"))
     async with open_nodes(inventory) as nodes:
         await upload(nodes["n1"], scripts)
-        command = script_command(nodes["n1"], "show.sh", {}, scripts).replace("exec sh", "echo $PATH; exec sh")
-        assert (await nodes["n1"].run(command)).stdout == "/usr/bin:/bin:/o'dd\n"
+        command = script_command(nodes["n1"].node, "show.sh", {}, scripts).replace("exec sh", "echo $PATH; exec sh")
+        assert (await nodes["n1"].run(command)).stdout.startswith("/usr/bin:/bin:/o'dd\n")
+
+
+def test_what_a_script_does_not_know_is_refused_here(tmp_path: Path) -> None:
+    node = Node(local=True, api="http://127.0.0.1:1", process=ExoProcess(home="/exo"), rig_dir=str(tmp_path))
+    with pytest.raises(ConfigError, match=r"show\.sh knows no hlod"):
+        script_command(node, "show.sh", {"hlod": "1"}, bundle(tmp_path))
+    with pytest.raises(ConfigError, match=r"no node script shwo\.sh"):
+        script_command(node, "shwo.sh", {}, bundle(tmp_path / "other"))
+
+
+@pytest.mark.parametrize("script", sorted({kind.script for kind in KINDS.values() if not isinstance(kind.aim, Pair)}))
+def test_every_script_of_a_fault_takes_what_is_common_to_all(script: str) -> None:
+    node = Node(local=True, api="http://127.0.0.1:1", process=ExoProcess(home="/exo"))
+    common = {"id": "x", "run": "r", "owner": "o", "lock": "l", "hold": "1", "at": "1"}
+    assert f"/{script}" in script_command(node, script, {**process_values(node), **common})
 
 
 async def test_rig_dir_of_somebody_else_is_refused(server: SshServer, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from rig.journal.records import EventLogRead, EventSeen, Finding
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import Nodes, open_nodes
+from rig.nodes.open import ShellNodes, open_nodes
+from rig.nodes.upload import upload
 from rig.observe.events import EventLogs, OpenFile
 from rig.observe.log_reading import KnownLog, LogReading
 from rig.targets.exo.api import Exo
@@ -64,7 +64,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def nodes(server: SshServer, tmp_path: Path) -> AsyncIterator[Nodes]:
+async def nodes(server: SshServer, tmp_path: Path) -> AsyncIterator[ShellNodes]:
     node = server.node()
     home = node.process.model_copy(update={"home": str(tmp_path / "exo")})
     async with open_nodes(server.inventory(a=node.model_copy(update={"process": home}))) as nodes:
@@ -93,7 +93,9 @@ def test_a_file_that_grows_while_it_is_read_leaves_nothing_behind() -> None:
     assert file.behind(piece) == 0
 
 
-async def test_it_is_read_on_from_where_it_was(api: Api, exo: Exo, written: Written, nodes: Nodes, file: Path) -> None:
+async def test_it_is_read_on_from_where_it_was(
+    api: Api, exo: Exo, written: Written, nodes: ShellNodes, file: Path
+) -> None:
     logs = EventLogs(exo, written.journal, connections=nodes)
     torn = deleted(9)
     written_out(file, deleted(0) + noise(2500) + deleted(1) + torn[:7])  # in three pieces, its end not written out yet
@@ -108,7 +110,7 @@ async def test_it_is_read_on_from_where_it_was(api: Api, exo: Exo, written: Writ
 
 
 async def test_what_is_beyond_the_limit_is_left_for_the_next_time(
-    api: Api, exo: Exo, written: Written, nodes: Nodes, file: Path
+    api: Api, exo: Exo, written: Written, nodes: ShellNodes, file: Path
 ) -> None:
     logs = EventLogs(exo, written.journal, connections=nodes, limit_bytes=PIECE_BYTES)
     left = written_out(file, noise(1500) + deleted(1)) - PIECE_BYTES
@@ -123,7 +125,7 @@ async def test_what_is_beyond_the_limit_is_left_for_the_next_time(
 
 @pytest.mark.parametrize("longer", [False, True])
 async def test_a_file_that_was_begun_anew(
-    api: Api, exo: Exo, written: Written, nodes: Nodes, file: Path, *, longer: bool
+    api: Api, exo: Exo, written: Written, nodes: ShellNodes, file: Path, *, longer: bool
 ) -> None:
     """In the same inode or in another, shorter than the old one or longer."""
     logs = EventLogs(exo, written.journal, connections=nodes)
@@ -138,7 +140,7 @@ async def test_a_file_that_was_begun_anew(
     assert seen(written) == [(0, "i0"), (0, "i7"), (0, "i7")]
 
 
-async def test_without_the_file_the_api_is_asked(api: Api, exo: Exo, written: Written, nodes: Nodes) -> None:
+async def test_without_the_file_the_api_is_asked(api: Api, exo: Exo, written: Written, nodes: ShellNodes) -> None:
     logs = EventLogs(exo, written.journal, connections=nodes)
     await logs.read("a", api.url)
     assert [source for _, source in ends(written)] == ["api"]
@@ -146,7 +148,7 @@ async def test_without_the_file_the_api_is_asked(api: Api, exo: Exo, written: Wr
 
 
 async def test_a_log_that_is_too_dear_to_ask_for_is_said_to_be_unread(
-    api: Api, exo: Exo, written: Written, nodes: Nodes
+    api: Api, exo: Exo, written: Written, nodes: ShellNodes
 ) -> None:
     logs = EventLogs(exo, written.journal, connections=nodes)
     await logs.read("a", api.url, most_events=10, known_events=11)
@@ -155,7 +157,7 @@ async def test_a_log_that_is_too_dear_to_ask_for_is_said_to_be_unread(
 
 
 async def test_a_node_that_does_not_answer_may_hold_entries_back(
-    api: Api, exo: Exo, written: Written, nodes: Nodes, file: Path
+    api: Api, exo: Exo, written: Written, nodes: ShellNodes, file: Path
 ) -> None:
     await api.stop()
     written_out(file, deleted(0))
@@ -165,7 +167,7 @@ async def test_a_node_that_does_not_answer_may_hold_entries_back(
 
 
 async def test_a_file_of_something_else_is_found_and_the_api_asked(
-    api: Api, exo: Exo, written: Written, nodes: Nodes, file: Path
+    api: Api, exo: Exo, written: Written, nodes: ShellNodes, file: Path
 ) -> None:
     written_out(file, b"\xff" * 100)
     await EventLogs(exo, written.journal, connections=nodes).read("a", api.url)

@@ -9,8 +9,9 @@ import pytest
 
 from rig.config.inventory import Node
 from rig.journal.records import Finding, LogLine, MasterSeen
-from rig.nodes.ssh import NodeConnection
-from rig.observe.logs import LineBudget, LogFollower, follow_command
+from rig.nodes.following import follow_command
+from rig.nodes.ssh import SshNode
+from rig.observe.logs import LineBudget, LogFollower
 from rig.targets.exo.api import Exo
 from rig.targets.exo.fields import ExoProcess
 from tests.nodes.servers import SshServer
@@ -38,10 +39,10 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def following(server: SshServer, log: Path, exo: Exo, written: Written) -> AsyncIterator[NodeConnection]:
+async def following(server: SshServer, log: Path, exo: Exo, written: Written) -> AsyncIterator[SshNode]:
     """A follower at work; its first word is that the node is master, from before."""
     node = Node(ssh=server.ssh(), api="http://127.0.0.1:1", process=ExoProcess(home=str(log.parents[1])))
-    connection = NodeConnection("a", node)
+    connection = SshNode("a", node)
     task = asyncio.create_task(LogFollower(connection, exo, written.journal, retry_s=0.1).run())
     await written.until(lambda: _claims(written) == [True])
     await written.until(lambda: len(_tails(log)) == 1)
@@ -79,7 +80,7 @@ def _append(log: Path, *lines: str) -> None:
 
 
 async def test_lines_that_matter_and_masters_come_with_their_time(
-    following: NodeConnection, log: Path, written: Written
+    following: SshNode, log: Path, written: Written
 ) -> None:
     before = written.journal.now()
     _append(log, "INFO GET /state/instances", "ERROR something broke", OTHER)
@@ -111,7 +112,7 @@ def test_no_line_falls_between_what_was_and_what_comes(log: Path, shell: str) ->
     assert reader.stdout is not None
     lines: list[str] = []
     for line in reader.stdout:
-        lines.append(line.strip().removeprefix("@rig-missed "))
+        lines.append(line.strip().removeprefix("@rig-past "))
         if lines[-1] == "end":
             break
     assert [line for line in lines if line.startswith("line")] == [f"line {number}" for number in range(1, 3001)]

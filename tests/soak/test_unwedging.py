@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 
 from rig.config.inventory import Embedded
-from rig.config.workload import Lengths, Model, Workload
+from rig.config.workload import Lengths, Workload
 from rig.faults.plan.plan import KindPlan, Plan
 from rig.journal.read import read_run
 from rig.journal.records import Finding, Unwedged
 from rig.lab.simulated.soak import simulated_soak
 from rig.observe.masters import masters_at
 from rig.soak import unwedging
+from rig.targets.exo.fields import ExoModel
 
 RING = Workload(
-    name="ring", models=[Model(model="lab/tiny-b", min_nodes=3)], clients=3, output_tokens=Lengths(low=3, high=6)
+    name="ring", models=[ExoModel(model="lab/tiny-b", min_nodes=3)], clients=3, output_tokens=Lengths(low=3, high=6)
 )
 FREEZES = Plan(
     name="freezes", gap=(10.0, 20.0), baseline=30.0, settle=90.0, kinds={"freeze": KindPlan(hold=(45.0, 45.0))}

@@ -27,8 +27,8 @@ from rig.injection.schedule import Half, Planned
 from rig.journal.records import AnyRecord, FaultChanged
 from rig.journal.write import Journal
 from rig.nodes.lock import default_owner, hold_locks
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
+from rig.nodes.upload import upload
 from rig.targets.views import Instance
 from tests.faults.amounts import small
 

@@ -15,14 +15,13 @@ from typing import Final, TypeAlias
 
 from rig.config.inventory import Inventory, Node
 from rig.config.target_fields import inventory_from
-from rig.errors import CommandTimeout, LeaseError, NodeError, RigError, SshError
+from rig.errors import CommandTimeout, LeaseError, NodeError, RigError, TransportError
 from rig.faults.plan.registry import KINDS
 from rig.journal.write import journal_name
 from rig.nodes.doctor_full import examine_fully
-from rig.nodes.inspect import inspect
 from rig.nodes.lock import hold_locks
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
+from rig.nodes.upload import upload
 from tests.nodes.servers import SshServer
 from tests.sweep.case import HOLD_S, MOMENTS, Moment, Outcome, Struck, end_of, left_over, run, settled
 from tests.sweep.controller import Order
@@ -282,7 +281,7 @@ def hanging_commands(world: World, nursery: Nursery, folder: Path) -> Outcome:
         async with open_nodes(Inventory(name="deaf", nodes={"n1": node})) as nodes:
             await upload(nodes["n1"])
             try:
-                await inspect(nodes["n1"], "all", timeout_s=3.0)
+                await nodes["n1"].inspect("all", timeout_s=3.0)
             except CommandTimeout:
                 return ""
             except NodeError as error:
@@ -411,7 +410,7 @@ def _escaped(poison: str) -> str:
 
 async def _look(inventory: Inventory) -> None:
     """By the whole doctor."""
-    lost: dict[str, SshError] = {}
+    lost: dict[str, TransportError] = {}
     with contextlib.suppress(RigError):
         async with open_nodes(inventory, on_unreachable=lambda error: lost.setdefault(error.node, error)) as nodes:
             await examine_fully(inventory, nodes, lost, kinds=KINDS)

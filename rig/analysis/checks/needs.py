@@ -1,6 +1,6 @@
-"""Which of the target's answers each check goes by. One of them that was not understood makes the check unknown.
+"""Which of a target's answers each check goes by. One of them that was not understood makes the check unknown.
 
-Every check stands here, also with nothing: what is forgotten would pass blindly.
+Every check that is not a target's own stands here, also with nothing: what is forgotten would pass blindly.
 """
 
 from __future__ import annotations
@@ -8,25 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rig.analysis.symptoms.blind import EVENTS
-from rig.targets.exo.checks.promises import PROMISES
-
 _NOTHING: Final = frozenset[str]()
-_KEEPER: Final = frozenset({"nodes", "links", "instances", "runners", "deployments", EVENTS})
-
-EVERYTHING: Final = _KEEPER | {"node_id", "memory", "event_index"}
-"""Needed by a check that does not stand in the table."""
 
 NEEDS: Final[Mapping[str, frozenset[str]]] = {
-    **{name: _KEEPER for name, _, _ in PROMISES},
-    "one-instance-per-model": frozenset({"instances", "deployments"}),
-    "deployments-outlive-master": frozenset({"deployments"}),
-    "status-true": frozenset({"instances", "runners", "deployments"}),
-    "deleted-once": frozenset({"instances", EVENTS}),
-    "duplicates-refused": _NOTHING,
-    "unknown-is-404": _NOTHING,
-    "placed-by-hand-appears": frozenset({"instances"}),
-    "as-expected": _KEEPER - {EVENTS},
     "views-agree": frozenset({"nodes", "instances", "deployments"}),
     "one-master": _NOTHING,
     "no-ghost": frozenset({"node_id", "nodes"}),

@@ -18,7 +18,7 @@ def recovered(analysis: Analysis) -> Answer:
         return Answer("not-exercised", "no fault took effect")
     failed = [recovery for recovery in recoveries if recovery.recovery_class == "not recovered"]
     if failed:
-        lines = [f"{_name(r)}: not within {r.at_least_s:.1f} s after the heal{_apart(analysis, r)}" for r in failed]
+        lines = [f"{_name(r)}: not within {r.at_least_s:.1f} s after the heal{_hint(analysis, r)}" for r in failed]
         said = f"{len(failed)} of {len(recoveries)} times a model did not recover"
         if analysis.stalls.records and controller_sound(analysis).status != "pass":
             return Answer("unknown", f"{said}, but the controller itself was not sound", evidence(lines))
@@ -31,14 +31,11 @@ def recovered(analysis: Analysis) -> Answer:
     return Answer("pass", f"every model served again after every fault{cut}")
 
 
-def _apart(analysis: Analysis, recovery: Recovery) -> str:
-    """A ring of the model that did not come together in that time."""
-    rings = [
-        f"; {one.text} from {one.from_t:.1f} to {one.to_t:.1f} s"
-        for one in analysis.watch.apart
-        if one.model == recovery.model and one.from_t <= recovery.until_t and recovery.strike_t <= one.to_t
-    ]
-    return "".join(rings)
+def _hint(analysis: Analysis, recovery: Recovery) -> str:
+    """What the target tells of why the model may not have served."""
+    own = analysis.watch.own
+    hint = "" if own is None else own.hint(recovery.model, recovery.strike_t, recovery.until_t)
+    return f"; {hint}" if hint else ""
 
 
 def time_to_serve(analysis: Analysis) -> Answer:

@@ -40,7 +40,7 @@ def nobody_else_died(analysis: Analysis) -> Answer:
     watch = analysis.watch.processes
     died = watch.died(analysis.faults)
     if died:
-        return Answer("fail", f"exo died {len(died)} times where no fault had struck", evidence(died))
+        return Answer("fail", f"the target died {len(died)} times where no fault had struck", evidence(died))
     if not watch.pairs():
         return Answer("not-exercised", "processes were not looked at twice")
     return Answer("pass", f"each of {watch.pairs()} looks found the main process that it should")
@@ -52,7 +52,7 @@ def nothing_left_behind(analysis: Analysis) -> Answer:
     if left:
         return Answer("fail", "processes were left behind by a main process that is gone", evidence(left))
     if watch.kept:
-        return Answer("fail", "runners outlived their instances", evidence(watch.kept))
+        return Answer("fail", f"{analysis.watch.judged.worker}s outlived their instances", evidence(watch.kept))
     if not watch.pairs():
         return Answer("not-exercised", "processes were not looked at")
     return Answer("pass", "no process was left behind")
@@ -140,6 +140,15 @@ def _masters(analysis: Analysis) -> Lasting:
     return analysis.watch.views.masters
 
 
+OF_PROCESSES: Final[Sequence[Check]] = [
+    Check("nobody-else-died", "the target dies nowhere but where a fault struck", nobody_else_died),
+    Check("nothing-left-behind", "no process outlives its main process, no worker its instance", nothing_left_behind),
+    Check("idle-is-idle", "no process spins while there is nothing to do", idle_is_idle),
+    Check("memory-given-back", "memory is given back", memory_given_back),
+    Check("speed-is-back", "speed comes back to its level after each fault", speed_is_back),
+]
+"""Of any target whose processes are known."""
+
 CHECKS: Final[Sequence[Check]] = [
     Check(
         "views-agree",
@@ -150,10 +159,7 @@ CHECKS: Final[Sequence[Check]] = [
     Check("no-ghost", "no node is listed that is gone", _lasting(_ghosts, "ghosts are listed", "no ghost")),
     Check("no-zombie", "no instance is listed that serves nothing", no_zombie),
     Check("no-endless-election", "elections come to an end", no_endless_election),
-    Check("nobody-else-died", "exo dies nowhere but where a fault struck", nobody_else_died),
-    Check("nothing-left-behind", "no process outlives its main process, no runner its instance", nothing_left_behind),
-    Check("idle-is-idle", "no process spins while there is nothing to do", idle_is_idle),
-    Check("memory-given-back", "memory is given back", memory_given_back),
-    Check("speed-is-back", "speed comes back to its level after each fault", speed_is_back),
+    *OF_PROCESSES,
     Check("catches-up", "a restarted node catches up soon, and does not take ever longer", catches_up),
 ]
+"""Of a target whose nodes list nodes and instances, elect a master, and follow its log."""

@@ -11,11 +11,11 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from rig.analysis.intake.attempts import NOBODY, Bools, Recent, Rows
+from rig.analysis.judged import judged_of
 from rig.analysis.recovery.context import Context
 from rig.analysis.recovery.faults import CRASHES, HEAL_IS_STRIKE, Fault, strike_of
 from rig.analysis.recovery.outage import Outage, Success, Trials, longest_wait, outage
 from rig.analysis.recovery.serving import Serving, compare
-from rig.analysis.recovery.sightings import hosts
 from rig.analysis.recovery.trials import stalled_long, touched, trials_of
 from rig.journal.records import FaultKind
 
@@ -226,10 +226,11 @@ def _serving(fault: Fault, model: str, attempts: Recent, context: Context, found
     after = sightings.instances(model, at_t, current)
     killed = fault.processes_hit if fault.kind in CRASHES else []
     gone = {node_id for node in killed if (node_id := sightings.node_id(node, strike_t)) is not None}
+    workers = judged_of(context.settings.target).workers
     return compare(
         listed_before=None if before is None else frozenset(before),
         listed_after=None if after is None else frozenset(after),
-        dead=frozenset(name for name, item in (before or {}).items() if hosts(item) & gone),
+        dead=frozenset(name for name, item in (before or {}).items() if workers(item).keys() & gone),
         served_before=_served_before(attempts, context, strike_t),
         served_after=_served_after(attempts, context, found.sustained),
     )

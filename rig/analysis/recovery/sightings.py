@@ -15,7 +15,7 @@ _FACETS: Final = frozenset({"instances", "node_id"})
 ServedIds: TypeAlias = tuple[str, list[str]]
 """An instance, and the response ids of requests that it served."""
 Instances = dict[str, dict[str, Any]]
-"""id → {"model", "runners": {node_id: runner_id}, "port"}."""
+"""By id, as the target's facet has them."""
 
 
 class History:
@@ -99,9 +99,3 @@ class Sightings:
         if not views:
             return None
         return {name: item for view in views for name, item in view.items() if item.get("model") == model}
-
-
-def hosts(instance: dict[str, Any]) -> set[str]:
-    """The node ids on which runners of an instance are."""
-    runners = instance.get("runners")
-    return set(cast("dict[str, Any]", runners)) if isinstance(runners, dict) else set()

@@ -31,9 +31,10 @@ class Blind:
             case _:
                 pass
 
-    def lines(self, needed: frozenset[str]) -> list[str]:
-        """What of this was not understood: a line each, empty when all of it was."""
-        return [self._line(facet) for facet in sorted(needed & (self._first.keys() | self.misread.keys()))]
+    def lines(self, needed: frozenset[str] | None) -> list[str]:
+        """What of this (None: of everything) was not understood: a line each, empty when all of it was."""
+        misread = self._first.keys() | self.misread.keys()
+        return [self._line(facet) for facet in sorted(misread if needed is None else needed & misread)]
 
     def _line(self, facet: str) -> str:
         counted = f" {self.misread[facet]} times" if self.misread[facet] else ""

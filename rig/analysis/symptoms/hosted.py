@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -11,9 +12,10 @@ from rig.journal.records import ViewChanged
 
 @dataclass
 class Hosted:
-    """A reducer over views, in their order. `grace_s` is how long after an instance its runners may still be there."""
+    """A reducer over views, in their order. `grace_s` is how long after an instance its workers may still be there."""
 
     grace_s: float
+    workers: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     _names: dict[str, str] = field(default_factory=dict[str, str])  # every node id seen → node
     _counts: dict[str, deque[tuple[float, int]]] = field(default_factory=dict[str, deque[tuple[float, int]]])
 
@@ -40,8 +42,8 @@ class Hosted:
 
     def _is_on(self, node: str, instance: Any) -> bool:
         """One whose nodes are not told may be here, and so may one on a node id that is nobody's yet."""
-        runners = _mapping(_mapping(instance).get("runners"))
-        return not runners or any(self._names.get(node_id, node) == node for node_id in runners)
+        workers = self.workers(_mapping(instance))
+        return not workers or any(self._names.get(node_id, node) == node for node_id in workers)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -27,6 +28,7 @@ class MemoryWatch:
     """Looks before each strike and at the end, when models have been serving for a while."""
 
     own_word: bool  # whether the nodes' own figures mean anything (emulated nodes share one machine)
+    workers: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     pace: float = 1.0
     _memory: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     _instances: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -85,9 +87,7 @@ class MemoryWatch:
         items = [
             cast("dict[str, Any]", item) for item in cast("dict[str, Any]", listed).values() if isinstance(item, dict)
         ]
-        return tuple(
-            sorted(str(item.get("model")) for item in items if self._ids.get(node) in (item.get("runners") or {}))
-        )
+        return tuple(sorted(str(item.get("model")) for item in items if self._ids.get(node) in self.workers(item)))
 
     def _add(self, word: str, node: str, who: str, t: float, available: int) -> None:
         settled_s = max(SETTLED_S / self.pace, LEAST_SETTLED_S)

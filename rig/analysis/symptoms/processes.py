@@ -1,6 +1,6 @@
 """The target's processes on each node, as they were found around each fault: who died, what was left, who spins.
 
-Which runner serves which instance is not told, so runners of no instance are counted: those that lived through the time
+Which worker serves which instance is not told, so workers of no instance are counted: those that lived through the time
 between two looks are too many when there are more of them than the node's own view listed instances on it, at any time
 from a little before the first look to the second.
 """
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rig.analysis.firsts import Firsts
+from rig.analysis.judged import Judged
 from rig.analysis.recovery.faults import CRASHES, Fault
 from rig.analysis.symptoms.hosted import Hosted
 from rig.journal.records import AnyRecord, NodeProcesses, Unwedged, ViewChanged
@@ -20,10 +21,10 @@ from rig.journal.records import AnyRecord, NodeProcesses, Unwedged, ViewChanged
 MAX_SAMPLES: Final = 5_000  # of each node
 SPINNING: Final = 0.6
 """Of one core, by a main process that has nothing to do but its reports and the rig's polls."""
-SPINNING_RUNNER: Final = 0.25
-"""By a runner, which waits for work: several of them that spin share the cores of a small machine."""
+SPINNING_WORKER: Final = 0.25
+"""By a worker, which waits for work: several of them that spin share the cores of a small machine."""
 APART_S: Final = 30.0
-"""At pace 1, between two looks: an instance is in the view long before, and a runner has ended long after its own."""
+"""At pace 1, between two looks: an instance is in the view long before, and a worker has ended long after its own."""
 LEAST_APART_S: Final = 3.0
 """At any pace."""
 
@@ -33,14 +34,15 @@ class ProcessWatch:
     """`pace` is the run's."""
 
     pace: float
+    judged: Judged
     samples: dict[str, list[NodeProcesses]] = field(default_factory=dict[str, "list[NodeProcesses]"])
     unwedged: list[Unwedged] = field(default_factory=lambda: Firsts[Unwedged](MAX_SAMPLES))
     kept: list[str] = field(default_factory=lambda: Firsts[str](MAX_SAMPLES))
-    """Runners of no instance, a line for each pair of looks that found some."""
+    """Workers of no instance, a line for each pair of looks that found some."""
 
     def __post_init__(self) -> None:
         self._apart_s = max(APART_S / self.pace, LEAST_APART_S)
-        self._hosted = Hosted(self._apart_s)
+        self._hosted = Hosted(self._apart_s, self.judged.workers)
 
     def feed(self, record: AnyRecord) -> None:
         match record:
@@ -82,7 +84,7 @@ class ProcessWatch:
         return {
             who: share
             for who, share in self.idle_shares().items()
-            if share > (SPINNING_RUNNER if ", runner " in who else SPINNING)
+            if share > (SPINNING_WORKER if f", {self.judged.worker} " in who else SPINNING)
         }
 
     def idle_shares(self) -> dict[str, float]:
@@ -92,20 +94,25 @@ class ProcessWatch:
             idle = [sample for sample in samples if sample.when == "idle"]
             if not idle or (passed_s := idle[-1].node_t - idle[0].node_t) <= 0:
                 continue
-            before_s, after_s = _cpu(idle[0]), _cpu(idle[-1])
+            before_s, after_s = self._cpu(idle[0]), self._cpu(idle[-1])
             found |= {f"{node}, {who}": (after_s[who] - before_s[who]) / passed_s for who in before_s if who in after_s}
         return found
 
     def _compare(self, first: NodeProcesses, second: NodeProcesses) -> None:
-        """The same runners in both looks, but more of them than instances."""
+        """The same workers in both looks, but more of them than instances."""
         listed = self._hosted.most_on(second.node, first.t)
-        stayed = first.runner_cpu_s.keys() & second.runner_cpu_s.keys()
+        stayed = first.worker_cpu_s.keys() & second.worker_cpu_s.keys()
         long = second.t - first.t >= self._apart_s
         if long and first.main == second.main and listed is not None and len(stayed) > listed:
             self.kept.append(
-                f"{second.node}: {len(stayed)} runners ({', '.join(sorted(stayed))}) from {first.t:.1f} to "
-                f"{second.t:.1f} s, {second.when}, but {listed} instances listed there"
+                f"{second.node}: {len(stayed)} {self.judged.worker}s ({', '.join(sorted(stayed))}) from {first.t:.1f} "
+                f"to {second.t:.1f} s, {second.when}, but {listed} instances listed there"
             )
+
+    def _cpu(self, sample: NodeProcesses) -> dict[str, float]:
+        """CPU seconds by process."""
+        main = {} if sample.cpu_s is None else {f"main process {sample.main}": sample.cpu_s}
+        return main | {f"{self.judged.worker} {who}": used_s for who, used_s in sample.worker_cpu_s.items()}
 
     def _explained(self, faults: Sequence[Fault], first: NodeProcesses, second: NodeProcesses) -> bool:
         node, from_t, to_t = second.node, first.t, second.t
@@ -123,12 +130,6 @@ class ProcessWatch:
             and (u.t < to_t or second.when != before_unwedging(u.fault))
             for u in self.unwedged
         )
-
-
-def _cpu(sample: NodeProcesses) -> dict[str, float]:
-    """CPU seconds by process."""
-    main = {} if sample.cpu_s is None else {f"main process {sample.main}": sample.cpu_s}
-    return main | {f"runner {who}": used_s for who, used_s in sample.runner_cpu_s.items()}
 
 
 def before_unwedging(fault: int) -> str:

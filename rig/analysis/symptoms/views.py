@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from rig.analysis.judged import Judged
 from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.lasting import Lasting
+from rig.analysis.symptoms.reigns import Reigns
 from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, Reachability, ViewChanged
-from rig.targets.exo.keeper.reigns import Reigns
 
 _WATCHED: Final = frozenset({"nodes", "instances", "deployments", "node_id"})
 _COMPARED: Final = ("nodes", "instances", "deployments")
@@ -22,6 +23,7 @@ class ViewWatch:
 
     calm: Calm
     reigns: Reigns
+    judged: Judged
     _facets: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
     _down: set[str] = field(default_factory=set[str])
     _owner: dict[str, str] = field(default_factory=dict[str, str])  # node id → inventory node, ever seen
@@ -112,11 +114,12 @@ class ViewWatch:
         nodes = set(_ids(self._facets.get((master, "nodes"))))
         found: dict[str, str] = {}
         for name, item in _mapping(self._facets.get((master, "instances"))).items():
-            away = sorted(set(_mapping(_mapping(item).get("runners"))) - nodes)
+            away = sorted(set(self.judged.workers(_mapping(item))) - nodes)
             if away and nodes:
                 model = _mapping(item).get("model")
                 found[name] = (
-                    f"{master} lists {name} of {model} with a runner on {', '.join(away)}, which it does not list"
+                    f"{master} lists {name} of {model} with a {self.judged.worker} on {', '.join(away)}, "
+                    "which it does not list"
                 )
         return found
 

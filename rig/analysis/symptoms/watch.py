@@ -8,13 +8,15 @@ from typing import Final
 
 from rig.analysis.firsts import Firsts
 from rig.analysis.intake.ticks import Health, Index, handed_over
+from rig.analysis.judged import judged_of
+from rig.analysis.recovery.context import Context
 from rig.analysis.symptoms.blind import Blind
 from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.elections import ElectionWatch
 from rig.analysis.symptoms.looking import Looking
 from rig.analysis.symptoms.memory import MemoryWatch
 from rig.analysis.symptoms.processes import ProcessWatch
-from rig.analysis.symptoms.rings import Apart, RingWatch
+from rig.analysis.symptoms.reigns import Reigns
 from rig.analysis.symptoms.speed import SpeedWatch
 from rig.analysis.symptoms.views import ViewWatch
 from rig.journal.records import (
@@ -34,10 +36,6 @@ from rig.journal.records import (
     Unwedged,
     ViewChanged,
 )
-from rig.targets.exo.keeper.rules import Rules
-from rig.targets.exo.keeper.statuses import StatusWatch
-from rig.targets.exo.keeper.story import Story
-from rig.targets.exo.keeper.tape import KeeperTape
 
 MAX_EXPECTED: Final = 2000
 Feed = Callable[[AnyRecord], None]
@@ -45,53 +43,46 @@ Feed = Callable[[AnyRecord], None]
 
 @dataclass
 class Watch:
-    """`pace` and `embedded` are the run's. `stories`, `apart` and `load_end_t` are there once `finish` was called."""
+    """`embedded` is the run's; `load_end_t` is there once `finish` was called. `context` is fed each record first."""
 
-    pace: float
+    context: Context
     embedded: bool
     expected: list[Expected] = field(default_factory=lambda: Firsts[Expected](MAX_EXPECTED))
-    stories: list[Story] = field(default_factory=list[Story])
-    apart: list[Apart] = field(default_factory=list[Apart])
     load_end_t: float = 0.0
 
     def __post_init__(self) -> None:
-        self.rules = Rules(self.pace)
-        self.keeper = KeeperTape(self.rules)
-        self.statuses = StatusWatch(self.rules)
-        self.calm = Calm(self.pace)
-        self.views = ViewWatch(self.calm, self.keeper.reigns)
+        settings = self.context.settings
+        self.judged = judged = judged_of(settings.target)
+        pace = settings.pace
+        self.reigns = Reigns()
+        self.own = None if judged.watch is None else judged.watch(self.context, self.reigns)
+        self.calm = Calm(pace)
+        self.views = ViewWatch(self.calm, self.reigns, judged)
         self.elections = ElectionWatch(self.calm)
-        self.processes = ProcessWatch(self.pace)
-        self.rings = RingWatch(self.pace)
-        self.memory = MemoryWatch(own_word=not self.embedded, pace=self.pace)
+        self.processes = ProcessWatch(pace, judged)
+        self.memory = MemoryWatch(own_word=not self.embedded, workers=judged.workers, pace=pace)
         self.speed = SpeedWatch()
         self.blind = Blind()
         self.looking = Looking()
         self._drained = False
         self.seen_t = 0.0  # of the latest record, told from outside
-        state: list[Feed] = [self.keeper.feed, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]
+        own: list[Feed] = [] if self.own is None else [self.own.feed]
+        state = [self.reigns.feed, *own, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]
         self._routes: dict[type, list[Feed]] = {
-            ViewChanged: [
-                self.keeper.feed,
-                self.statuses.feed,
-                self.views.feed,
-                self.memory.feed,
-                self.processes.feed,
-                self.rings.feed,
-            ],
-            Reachability: [self.views.feed, self.rings.feed],
+            ViewChanged: [self.reigns.feed, *own, self.views.feed, self.memory.feed, self.processes.feed],
+            Reachability: [self.views.feed, *own],
             MasterSeen: state,
             FaultChanged: state,
             PhaseStarted: [self.calm.feed, self.memory.feed, self._phase],
             Unwedged: [self.calm.feed, self.processes.feed],
-            EventSeen: [self.keeper.feed],
-            EventLogRead: [self.keeper.feed],
-            ApiCall: [self.keeper.feed],
+            EventSeen: own,
+            EventLogRead: own,
+            ApiCall: own,
             NodeMemory: [self.memory.feed],
             NodeProcesses: [self.processes.feed, self.memory.feed],
             Expected: [self._expect],
             Looked: [self.blind.feed, self.looking.feed],
-            Finding: [self.blind.feed, self.keeper.feed],
+            Finding: [self.blind.feed, *own],
         }
 
     def feed(self, record: AnyRecord) -> None:
@@ -108,16 +99,16 @@ class Watch:
         self.elections.look(*times)
 
     def indices(self, run: Sequence[Index]) -> None:
-        self.keeper.indices(run)
+        if self.own is not None:
+            self.own.indices(run)
 
     def finish(self, end_t: float) -> None:
         """No record follows."""
         if not self._drained:
             self.load_end_t = self.seen_t
             self.views.finish(end_t)
-        self.keeper.end_t = max(self.keeper.end_t, end_t)
-        self.stories = self.keeper.stories()
-        self.apart = self.rings.found(end_t)
+        if self.own is not None:
+            self.own.finish(end_t)
 
     def _health(self, rows: Health) -> None:
         self.speed.health(rows)

@@ -13,7 +13,8 @@ from rig.config.check import known_names, repeated
 from rig.config.fields import duration_text
 from rig.config.inventory import Inventory
 from rig.config.problems import FieldPath, Problem
-from rig.faults.plan.kind import AnyKind, KindPlan, PairPlan
+from rig.config.target_fields import fields_of
+from rig.faults.plan.kind import AnyKind, KindPlan, PairPlan, RoleNode, RoleProcess
 from rig.faults.plan.plan import Plan
 from rig.faults.plan.registry import KINDS, kinds_of
 
@@ -115,6 +116,9 @@ def _kind_on_inventory(kind: str, kind_plan: KindPlan, inventory: Inventory) -> 
         elif name in names and not inventory.allows_faults(name):
             sound = False
             yield Problem(where, f"node {name!r} forbids faults (`faults: false` in inventory {inventory.name!r})")
+    aim = KINDS[kind].aim
+    if isinstance(aim, RoleNode | RoleProcess) and aim.role not in fields_of(inventory.target).roles:
+        yield Problem(("kinds", kind), f"the target {inventory.target} has no {aim.role}")
     if sound and not _may_hit(kind_plan, inventory):
         yield Problem(("kinds", kind), f"no node that allows faults is left for it in inventory {inventory.name!r}")
     if len(names) < (needed := KINDS[kind].nodes_needed):

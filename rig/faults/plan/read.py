@@ -6,6 +6,7 @@ from rig.config.check import workload_on_inventory
 from rig.config.inventory import Inventory
 from rig.config.problems import error_of, locate
 from rig.config.read import Loaded, read_file, read_inventory, read_workload
+from rig.config.target_fields import fields_of
 from rig.config.workload import Workload
 from rig.faults.plan import check
 from rig.faults.plan.plan import PLAN_FILE, Plan, plan_of
@@ -27,9 +28,14 @@ def read_plan(name_or_path: str) -> Loaded[Plan]:
     return Loaded(plan, written.source)
 
 
-def load_all(inventory: str, workload: str, plan: str) -> tuple[Inventory, Workload, Plan]:
-    """The three files of a run, each sound and fit for the others. Raises ConfigError, for all files at once."""
-    found = (read_inventory(inventory), read_workload(workload), read_plan(plan))
+def load_all(inventory: str, workload: str, plan: str | None) -> tuple[Inventory, Workload, Plan]:
+    """The three files of a run, each sound and fit for the others. Raises ConfigError, for all files at once.
+
+    Without a plan it is the one of the inventory's target.
+    """
+    nodes = read_inventory(inventory)
+    target = nodes.value.target
+    found = (nodes, read_workload(workload, target), read_plan(plan or fields_of(target).plan))
     check_together(*found)
     return found[0].value, found[1].value, found[2].value
 

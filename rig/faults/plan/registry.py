@@ -1,17 +1,20 @@
-"""The kinds of faults that there are: one for each file of `rig.faults`."""
+"""The kinds of faults that there are: one for each file of `rig.faults`, and of each target's own `faults`."""
 
 from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import Final
 
 import rig.faults
-from rig.faults.plan.kind import AnyKind, Need
+from rig.faults.plan.kind import AnyKind, Need, RoleProcess
+from rig.targets import registry
 
-PACKAGES: Final = (rig.faults,)
+OF_TARGETS: Final = (f"rig.targets.{name}.faults" for name in registry.NAMES)
+PACKAGES: Final = (rig.faults, *(import_module(name) for name in OF_TARGETS if find_spec(name) is not None))
 """Where kinds are looked for."""
 
 
@@ -36,6 +39,10 @@ def _in_order(found: Iterable[AnyKind]) -> dict[str, AnyKind]:
 
 KINDS: Final[Mapping[str, AnyKind]] = _registered()
 """By name, in the order that seeded schedules follow."""
+
+
+KILLS_OF_WORKERS: Final = tuple(name for name, kind in KINDS.items() if isinstance(kind.aim, RoleProcess))
+"""The kinds that kill one process of an instance and leave the rest."""
 
 
 def kinds_of(names: Iterable[str]) -> list[AnyKind]:

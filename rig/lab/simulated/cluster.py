@@ -16,7 +16,7 @@ from rig.lab.exo.simulation import Simulation
 from rig.lab.simulated.api import FIRST_PORT, VirtualExo, port_of
 from rig.lab.simulated.chat import ChatConnection
 from rig.lab.simulated.loop import VirtualLoop, run_virtual
-from rig.lab.simulated.node import START, STOP, VirtualNode
+from rig.lab.simulated.node import VirtualNode
 from rig.targets.exo.fields import ExoProcess
 from rig.targets.exo.inventory import ExoInventory, ExoNode
 from rig.targets.exo.target import exo_target
@@ -72,7 +72,7 @@ class VirtualCluster:
                 ssh=Ssh(host="127.0.0.1", user="rig"),
                 api=f"http://127.0.0.1:{port_of(index)}",
                 addresses=[f"10.77.0.{index + 1}", f"fe80::77:{index + 1}%eth0"],
-                process=ExoProcess(home=f"/simulated/{name}/exo", start=START, stop=STOP),
+                process=ExoProcess(home=f"/simulated/{name}/exo", start="start", stop="stop"),
                 rig_dir=f"/simulated/{name}/rig",
                 sudo=False,
                 restart_rehearsed=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 
 import msgspec
 
@@ -23,8 +24,9 @@ class VirtualEventFile:
         self._count = 0
         self._bytes = bytearray()
 
-    def said(self, offset: int, most: int) -> str:
+    def said(self, values: Mapping[str, str]) -> str:
         """Nothing while the node's process is dead."""
+        offset, most = int(values["offset"]), int(values["most"])
         logic = self._sim.logic(self._name)
         if logic is None:
             return ""

@@ -1,19 +1,22 @@
-"""What `inspect.sh` and the probes of a partition say on a simulated node."""
+"""What there is to see on a simulated node, and from it."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Final
 
 from rig.lab.exo.node import DEFAULT_MEMORY_BYTES
 from rig.lab.exo.simulation import Simulation
+from rig.nodes.inspect import Inspection, Lease, Process, What, elected_in
+from rig.targets.exo.fields import ExoProcess
 
 _MASTER: Final = re.compile("promoting self|maintaining self|demoting self|elected master")
 _CLAIM: Final = re.compile("promoting self|maintaining self")
+_RUNNER: Final = "python -c spawn_main --multiprocessing-fork"
 _STARTING: Final = "Starting node "
 _AHEAD_S: Final = 1000.0  # how far one node's clock is ahead of the one before it
 _PROBE_S: Final = 1.0
@@ -35,78 +38,76 @@ class NodeClock:
         return node_t - self._ahead_s
 
 
-def identity(pid: int) -> str:
-    return f"{pid}:b{pid}"
-
-
-def process_lines(sim: Simulation, name: str) -> list[tuple[int, str]]:
-    """pid and `pid|ppid|start|state|command` of the tree, main first."""
+def processes(sim: Simulation, name: str) -> list[Process]:
+    """The tree, main first."""
     state = "T" if sim.is_frozen(name) else "S"
-    processes = sim.processes(name)
-    found: list[tuple[int, str]] = []
-    for process in processes:
-        main = process.runner_id is None
-        command = "python -m exo" if main else "python -c spawn_main --multiprocessing-fork"
-        parent = 1 if main else processes[0].pid
-        found.append((process.pid, f"{process.pid}|{parent}|b{process.pid}|{state}|{command}"))
-    return found
+    running = sim.processes(name)
+    return [
+        process_of(one.pid, state, main=one.runner_id is None, ppid=1 if one.runner_id is None else running[0].pid)
+        for one in running
+    ]
 
 
-def inspection(sim: Simulation, name: str, clock: NodeClock, values: Mapping[str, str], leases: Iterable[str]) -> str:
-    """`key=value` lines, as docs/node-scripts.md has them."""
-    what = values.get("what", "all")
-    lines = [f"clock={clock.now():.4f}"]
-    tree = process_lines(sim, name)
-    if what in ("all", "clock"):
-        lines += ["boot_id=simulated", "os=Linux"]
-    if what in ("all", "tree", "master") and tree:
-        lines += [f"main_pid={tree[0][0]}", f"main_start=b{tree[0][0]}", "main_cmd=python -m exo"]
-    if what in ("all", "tree"):
-        lines += [f"proc={line}" for _, line in tree]
-        lines += [
-            f"orphan={one.pid}|1|b{one.pid}|S|python -c spawn_main --multiprocessing-fork" for one in sim.orphans(name)
-        ]
-        lines += [f"cpu={one.pid}|{one.cpu_s:.2f}" for one in sim.processes(name)]
-    if what in ("all", "master"):
-        lines += _master(sim, name)
-    if what in ("all", "leases"):
-        lines += [f"lease={lease}" for lease in leases]
+def process_of(pid: int, state: str, *, main: bool, ppid: int) -> Process:
+    return Process(pid, ppid, f"b{pid}", state, "python -m exo" if main else _RUNNER)
+
+
+def inspection(
+    sim: Simulation, name: str, clock: NodeClock, what: What, pids: Collection[int], leases: Sequence[Lease]
+) -> Inspection:
+    """What `inspect.sh` would find there."""
+    tree, everything = processes(sim, name), what == "all"
+    seen = Inspection(node=name, clock=clock.now())
+    if everything or what == "clock":
+        seen = replace(seen, boot_id="simulated", os="Linux")
+    if everything or what in ("tree", "master"):
+        seen = replace(seen, main=tree[0] if tree else None)
+    if everything or what == "tree":
+        seen = replace(
+            seen,
+            tree=tree,
+            workers=[process for process in tree if ExoProcess.is_worker(process.command)],
+            orphans=[process_of(one.pid, "S", main=False, ppid=1) for one in sim.orphans(name)],
+            cpu_s={one.pid: round(one.cpu_s, 2) for one in sim.processes(name)},
+        )
+    if everything or what == "master":
+        seen = _with_master(seen, sim, name)
+    if everything or what == "leases":
+        seen = replace(seen, leases=list(leases))
     if what == "procs":
-        wanted = values.get("pids", "").split()
-        lines += [f"proc={line}" for pid, line in tree if str(pid) in wanted]
-    if what == "all":
+        seen = replace(seen, tree=[process for process in tree if process.pid in pids])
+    if everything:
         available = max(0, DEFAULT_MEMORY_BYTES - sim.memory_used(name))
-        lines += [f"mem_available={available}", f"disk_free={_DISK_BYTES}", "uid=0", "sudo_filter=1"]
-    return "\n".join(lines) + "\n"
+        seen = replace(seen, mem_available_bytes=available, disk_free_bytes=_DISK_BYTES, uid=0, filter_allowed=True)
+    return seen
 
 
-def _master(sim: Simulation, name: str) -> list[str]:
+def _with_master(seen: Inspection, sim: Simulation, name: str) -> Inspection:
     """`exo.log` begins anew with each process: what an earlier one wrote is not in it."""
     log, logic = sim.log(name), sim.logic(name)
     began = next((index for index in reversed(range(len(log))) if log[index][1].startswith(_STARTING)), 0)
     said = [(t, text) for t, text in log[began:] if _MASTER.search(text)]
     text = said[-1][1] if said else ""
     standing = list(takewhile(lambda line: _CLAIM.search(line[1]), reversed(said)))
-    lines = [f"master_log={text}", f"master_claim={'' if not text else int(bool(standing))}"]
-    lines += [f"log_now={_stamp(sim.now)}", f"node_id={log[began][1].removeprefix(_STARTING)}" if log else "node_id="]
-    if standing:
-        lines.append(f"master_since={_stamp(standing[-1][0])} | INFO | {standing[-1][1]}")
-    if logic is not None:
-        lines.append(f"master_files={int(logic.is_master)}")
-    return lines
+    return replace(
+        seen,
+        master_log=text,
+        master_claim=bool(standing) if text else None,
+        master_files=logic is not None and logic.is_master,
+        # Its log has whole seconds.
+        master_claimed_s=float(int(sim.now) - int(standing[-1][0])) if standing else None,
+        elected_id=elected_in(text),
+        node_id=log[began][1].removeprefix(_STARTING) if log else "",
+    )
 
 
-def _stamp(t: float) -> str:
-    return datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-async def probe(sim: Simulation, name: str, command: str, addresses: Mapping[str, str]) -> tuple[int, str]:
-    """`nc -z` to several addresses at once; those that answer, one a line. A cut one takes its whole second."""
-    asked = [word for word in re.findall(r"-w 1 '?([^ ']+)'?", command) if word in addresses]
-    open_ones = [address for address in asked if _answers(sim, name, addresses[address])]
-    if len(open_ones) < len(asked):
+async def answering(sim: Simulation, name: str, addresses: Sequence[str], owners: Mapping[str, str]) -> set[str]:
+    """Those that answer. A cut one takes its whole second."""
+    asked = [address for address in addresses if address in owners]
+    answered = {address for address in asked if _answers(sim, name, owners[address])}
+    if len(answered) < len(asked):
         await asyncio.sleep(_PROBE_S)
-    return 0, "".join(f"{address}\n" for address in open_ones)
+    return answered
 
 
 def _answers(sim: Simulation, source: str, sink: str) -> bool:

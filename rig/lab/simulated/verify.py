@@ -6,10 +6,11 @@ import asyncio
 from pathlib import Path
 
 from rig.config.inventory import Embedded
-from rig.config.workload import Model, Workload
+from rig.config.workload import Workload
 from rig.lab.exo.defects import Changes
 from rig.lab.simulated.cluster import VirtualCluster
 from rig.lab.simulated.loop import LoopClock, VirtualLoop
+from rig.targets.exo.fields import ExoModel
 from rig.verify.run import Stand, journal_scenario
 from rig.verify.scenario import Scenario
 
@@ -30,7 +31,7 @@ def simulated_scenario(
     spec = spec.model_copy(update={"load_time": scenario.embedded.load_time})
     cluster = VirtualCluster(spec, folder, changes=changes or Changes())
     if scenario.models is not None:
-        models = [Model(model=model) for model in scenario.models]
+        models = [ExoModel(model=model) for model in scenario.models]
         workload = workload.model_copy(update={"models": models})
 
     async def main(loop: VirtualLoop) -> float:

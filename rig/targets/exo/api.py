@@ -20,7 +20,7 @@ import msgspec
 
 from rig.errors import TargetError, TargetMisread, TargetUnreachable
 from rig.journal.records import Facet
-from rig.nodes.ssh import NodeConnection
+from rig.nodes.node import NodeConnection
 from rig.targets.exo import doubts, event_file, events, shapes, views
 from rig.targets.exo.array import ArraySplitter
 from rig.targets.target import (

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rig.nodes.operations import ShellNode
 from rig.nodes.scripts import q
-from rig.nodes.ssh import NodeConnection
 from rig.targets.exo.fields import API_PORT, ExoProcess
 
 NOT_BETWEEN_NODES = re.compile(r"^(lo\d*|awdl\d+|llw\d+|gif\d+|stf\d+|docker\d+|veth.*|br-.*|virbr\d+)$")
@@ -49,8 +49,8 @@ class Discovered:
     unknown: list[str] = field(default_factory=list[str])
 
 
-async def discover(conn: NodeConnection) -> Discovered:
-    """Asks one host. Raises SshError, CommandTimeout."""
+async def discover(conn: ShellNode) -> Discovered:
+    """Asks one host. Raises TransportError, CommandTimeout."""
     system, hostname, user, home, exo_home = [*(await conn.run(_FACTS)).stdout.splitlines(), *[""] * 5][:5]
     addresses = parse_addresses((await conn.run(_ADDRESSES, check=False)).stdout)
     usual = exo_home or (f"{home}/.exo" if system == "Darwin" else f"{home}/.cache/exo")
@@ -102,9 +102,7 @@ def exo_mains(table: Sequence[TableRow]) -> list[TableRow]:
     return [row for row in found if row.ppid not in pids and "multiprocessing" not in row.command]
 
 
-async def _main_by_pidfile(
-    conn: NodeConnection, home: str, table: Sequence[TableRow], found: Discovered
-) -> list[TableRow]:
+async def _main_by_pidfile(conn: ShellNode, home: str, table: Sequence[TableRow], found: Discovered) -> list[TableRow]:
     """The process whose pid is in the usual home, also when it is called otherwise than exo usually is."""
     pid = (await conn.run(f"cat {q(home + '/exo.pid')}", check=False)).stdout.strip()
     rows = [row for row in table if str(row.pid) == pid]
@@ -166,7 +164,7 @@ def parse_cgroup(text: str) -> str | None:
     return match[1] if match and not match[1].startswith(("user@", "ssh")) else None
 
 
-async def _home(conn: NodeConnection, main: TableRow, usual: str, found: Discovered) -> str:
+async def _home(conn: ShellNode, main: TableRow, usual: str, found: Discovered) -> str:
     """The folder whose exo.pid holds the main process's pid."""
     tries = [usual]
     said = await conn.run(f"tr '\\0' '\\n' </proc/{main.pid}/environ 2>/dev/null | grep '^EXO_HOME='", check=False)
@@ -183,7 +181,7 @@ async def _home(conn: NodeConnection, main: TableRow, usual: str, found: Discove
     return tries[0]
 
 
-async def _port(conn: NodeConnection, pid: int, found: Discovered) -> int | None:
+async def _port(conn: ShellNode, pid: int, found: Discovered) -> int | None:
     command = (
         "PATH=$PATH:/usr/sbin:/sbin; "
         f"lsof -nP -a -p {pid} -iTCP -sTCP:LISTEN -Fn 2>/dev/null || ss -Hltnp | grep 'pid={pid},'"
@@ -196,7 +194,7 @@ async def _port(conn: NodeConnection, pid: int, found: Discovered) -> int | None
     return None
 
 
-async def _start(conn: NodeConnection, main: TableRow, table: Sequence[TableRow], found: Discovered) -> None:
+async def _start(conn: ShellNode, main: TableRow, table: Sequence[TableRow], found: Discovered) -> None:
     """launchd job, systemd unit, or `uv run exo` in a checkout; else unknown."""
     if found.os == "Darwin":
         jobs = (await conn.run("/bin/launchctl print system; /bin/launchctl list", check=False)).stdout
@@ -219,7 +217,7 @@ async def _start(conn: NodeConnection, main: TableRow, table: Sequence[TableRow]
     found.unknown.append("how exo is started: no launchd job or systemd unit owns it")
 
 
-async def _launchd(conn: NodeConnection, label: str, found: Discovered) -> None:
+async def _launchd(conn: ShellNode, label: str, found: Discovered) -> None:
     said = (await conn.run(f"/bin/launchctl print system/{q(label)}", check=False)).stdout
     found.started_by = f"launchd job {label}"
     path = re.search(r"^\s*path = (/\S.*\.plist)\s*$", said, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The event log that exo keeps in a file, read over SSH: pieces of the file in, entries as JSON out.
+"""The event log that exo keeps in a file, read on its node: pieces of the file in, entries as JSON out.
 
 exo appends each event that its API applies to `$EXO_HOME/event_log/api/events.bin`: four bytes, the length of the
 record (unsigned, big-endian), then that many bytes of msgpack, which hold what `GET /events` shows as JSON, in the same
@@ -20,8 +20,7 @@ from typing import Final
 import msgspec
 
 from rig.errors import NodeError
-from rig.nodes.scripts import process_values, script_command
-from rig.nodes.ssh import NodeConnection
+from rig.nodes.node import NodeConnection
 from rig.targets.target import Piece
 
 PIECE_BYTES: Final = 1024 * 1024
@@ -32,10 +31,10 @@ HEADER_BYTES: Final = 4
 
 async def read_piece(conn: NodeConnection, offset: int) -> Piece | None:
     """What is in the file from byte `offset` on, at most a megabyte; None where there is no such file. NodeError."""
-    values = {**process_values(conn.node), "offset": str(offset), "most": str(PIECE_BYTES)}
-    result = await conn.run(script_command(conn, "events.sh", values), timeout_s=PIECE_TIMEOUT_S)
+    values = {"offset": str(offset), "most": str(PIECE_BYTES)}
+    said = await conn.script("events.sh", values, timeout_s=PIECE_TIMEOUT_S)
     try:
-        return parse_piece(result.stdout)
+        return parse_piece(said)
     except ValueError as error:
         raise NodeError(conn.name, f"events.sh: {error}") from error
 

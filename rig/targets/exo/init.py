@@ -16,7 +16,7 @@ import asyncssh
 from rig.config.inventory import Ssh
 from rig.errors import HostKeyError, SshError, UsageError
 from rig.nodes.dial import CONNECT_TIMEOUT_S, Refused, trusted_keys
-from rig.nodes.ssh import NodeConnection
+from rig.nodes.open import connection_to
 from rig.targets.exo.discover import Discovered, FoundAddress, discover
 from rig.targets.exo.fields import API_PORT, ExoProcess
 from rig.targets.exo.inventory import ExoNode
@@ -78,7 +78,7 @@ async def _survey(ssh: Ssh) -> Surveyed | SshError:
     try:
         known, pinned = await _with_host_key(ssh)
         node = ExoNode(ssh=known, api=f"http://127.0.0.1:{API_PORT}", process=ExoProcess(home="/unknown"))
-        conn = NodeConnection(ssh.host, node)
+        conn = connection_to(ssh.host, node)
         try:
             return Surveyed(known, pinned, await discover(conn))
         finally:

@@ -147,5 +147,5 @@ def processes(
     """`runners`: CPU seconds of each."""
     used = runners or {}
     return NodeProcesses(
-        t=t, node=node, when=when, main=main, runners=1, orphans=orphans, cpu_s=cpu_s, node_t=t, runner_cpu_s=used
+        t=t, node=node, when=when, main=main, orphans=orphans, cpu_s=cpu_s, node_t=t, worker_cpu_s=used
     )

@@ -7,10 +7,11 @@ from typing import Any, Literal, TypeAlias
 
 import pytest
 
-from rig.analysis.checks import calls
+from rig.analysis.checks import scenario
 from rig.analysis.checks.check import Status
 from rig.analysis.verdict import run_check
 from rig.journal.records import ApiCall, Expected
+from rig.targets.exo.checks import calls
 from tests.analysis.checks.sessions import Session
 from tests.analysis.tape import A, B, Tape
 
@@ -94,5 +95,5 @@ CASES: list[tuple[str, Status, Build]] = [
 def test_check(name: str, expected: Status, build: Build) -> None:
     tape = Tape((A, B), schedule=[], expected_faults=0)
     build(tape)
-    check = next(check for check in calls.CHECKS if check.name == name)
+    check = next(check for check in (*calls.CHECKS, *scenario.CHECKS) if check.name == name)
     assert run_check(check, tape.analyse()).status == expected

@@ -24,6 +24,7 @@ from rig.lab.embedded.lifeline import Lifeline
 from rig.lab.embedded.prepare import ClusterLayout, prepare
 from rig.lab.embedded.ready import wait_until_ready
 from rig.lab.embedded.reap import marked, reap
+from tests.nodes.servers import ssh_of
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Running:
         return int(Path(self.inventory.nodes[node].process.pid_path).read_text())
 
     async def connect(self, node: str, *, key: str | None = None) -> asyncssh.SSHClientConnection:
-        ssh = self.inventory.nodes[node].ssh
+        ssh = ssh_of(self.inventory.nodes[node])
         assert ssh.host_key is not None
         host_key = asyncssh.import_public_key(ssh.host_key)
         return await asyncssh.connect(

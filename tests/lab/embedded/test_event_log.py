@@ -11,8 +11,9 @@ import pytest
 from rig.clock import RunClock
 from rig.journal.records import AnyRecord, EventLogRead, EventSeen, Finding
 from rig.journal.write import Journal
-from rig.nodes.scripts import upload
-from rig.nodes.ssh import NodeConnection, Nodes, open_nodes
+from rig.nodes.open import ShellNodes, open_nodes
+from rig.nodes.operations import ShellNode
+from rig.nodes.upload import upload
 from rig.observe.events import EventLogs
 from rig.targets.exo.api import Exo
 from rig.targets.exo.event_file import read_piece
@@ -24,7 +25,7 @@ A = "lab/tiny-a"
 class Reader:
     """One journal, and what reading a node's log wrote into it."""
 
-    def __init__(self, folder: Path, connections: Nodes, **limits: Any) -> None:
+    def __init__(self, folder: Path, connections: ShellNodes, **limits: Any) -> None:
         self.exo = Exo()
         self.records: list[AnyRecord] = []
         folder.mkdir()
@@ -45,7 +46,7 @@ class Reader:
         return [record for record in self.records if isinstance(record, Finding)]
 
 
-async def scripts_on(connections: Nodes) -> NodeConnection:
+async def scripts_on(connections: ShellNodes) -> ShellNode:
     conn = connections["node-1"]
     await upload(conn)
     return conn

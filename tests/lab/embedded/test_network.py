@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.nodes.servers import ssh_of
+
 pytestmark = pytest.mark.asyncio
 
 TABLE = """table inet rig_{name} {{
@@ -68,7 +70,7 @@ async def test_a_host_that_is_not_there_does_not_answer(cluster: Any) -> None:
 
 
 async def test_other_addresses_are_the_real_ncs(cluster: Any) -> None:
-    ssh_port = cluster.inventory.nodes["node-1"].ssh.port
+    ssh_port = ssh_of(cluster.inventory.nodes["node-1"]).port
     assert (await cluster.ssh("node-1", f"nc -z -w 1 127.0.0.1 {ssh_port}")).status == 0
 
 

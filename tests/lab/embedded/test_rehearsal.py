@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rig.cli.serving import until_serving
-from rig.nodes.ssh import open_nodes
+from rig.nodes.open import open_nodes
 from rig.targets.now import instances_by_any
 from rig.targets.target import open_target
 

@@ -10,7 +10,7 @@ from typing import Any
 from rig.analysis.analyse import Analysis, analyse_run
 from rig.analysis.verdict import verdict_of
 from rig.config.inventory import Embedded
-from rig.config.workload import Lengths, Model, Workload
+from rig.config.workload import Lengths, Workload
 from rig.faults.plan.plan import KindPlan, Plan
 from rig.injection.aim import find_master
 from rig.journal.read import read_run
@@ -19,9 +19,12 @@ from rig.lab.exo.defects import Changes
 from rig.lab.simulated.cluster import VirtualCluster
 from rig.lab.simulated.soak import simulated_soak
 from rig.targets.exo.api import CALL_TIMEOUT_S
+from rig.targets.exo.fields import ExoModel
 
 A, B = "lab/tiny-a", "lab/tiny-b"
-WORKLOAD = Workload(name="ring", models=[Model(model=B, min_nodes=2)], clients=2, output_tokens=Lengths(low=3, high=6))
+WORKLOAD = Workload(
+    name="ring", models=[ExoModel(model=B, min_nodes=2)], clients=2, output_tokens=Lengths(low=3, high=6)
+)
 PLAN = Plan(
     name="crash", gap=(10.0, 20.0), baseline=30.0, settle=90.0, kinds={"node-crash": KindPlan(hold=(5.0, 10.0))}
 )

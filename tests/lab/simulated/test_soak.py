@@ -10,18 +10,19 @@ import pytest
 from rig.analysis.analyse import Analysis, analyse_run
 from rig.analysis.verdict import verdict_of
 from rig.config.inventory import Embedded
-from rig.config.workload import Lengths, Model, Workload
+from rig.config.workload import Lengths, Workload
 from rig.errors import ClusterError
 from rig.faults.plan.plan import KindPlan, Plan, settings_of
 from rig.journal.read import read_run
 from rig.journal.records import AnyRecord, LockLost, Own, RunEnded
 from rig.lab.simulated.soak import simulated_soak
 from rig.soak.run import SoakRun
+from rig.targets.exo.fields import ExoModel
 
 PACE = 6.0
 WORKLOAD = Workload(
     name="few",
-    models=[Model(model="lab/tiny-a"), Model(model="lab/tiny-b", min_nodes=2)],
+    models=[ExoModel(model="lab/tiny-a"), ExoModel(model="lab/tiny-b", min_nodes=2)],
     clients=4,
     output_tokens=Lengths(low=3, high=6),
 )

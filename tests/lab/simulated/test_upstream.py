@@ -9,13 +9,14 @@ import pytest
 from rig.analysis.analyse import analyse_run
 from rig.analysis.verdict import verdict_of
 from rig.config.inventory import Embedded
-from rig.config.workload import Model, Workload
+from rig.config.workload import Workload
 from rig.journal.read import read_run
 from rig.lab.exo.defects import Changes
 from rig.lab.simulated.verify import simulated_scenario
+from rig.targets.exo.fields import ExoModel
 from rig.verify.read import load_scenario
 
-WORKLOAD = Workload(name="two", models=[Model(model="lab/tiny-a"), Model(model="lab/tiny-b")])
+WORKLOAD = Workload(name="two", models=[ExoModel(model="lab/tiny-a"), ExoModel(model="lab/tiny-b")])
 MENDED = Changes({"keeper_forgets_retry": True})
 
 

@@ -9,20 +9,22 @@ from rig.analysis.checks.check import Answer, Check, evidence
 from rig.faults.plan.kind import RoleNode
 from rig.faults.plan.registry import names_where
 from rig.journal.records import Redeployed, Unwedged
+from rig.targets.exo.judged import watched
 
 _MASTER_KILLS: Final = names_where(lambda kind: isinstance(kind.aim, RoleNode) and kind.ends_process)
 
 
 def one_instance(analysis: Analysis) -> Answer:
-    if analysis.doubles:
+    doubles = watched(analysis).doubles
+    if doubles.doubles:
         lines = [
             f"{double.node} at {double.seen_t:.1f} s: {double.model} has {', '.join(double.instances)}"
-            for double in analysis.doubles
+            for double in doubles.doubles
         ]
         return Answer("fail", "a deployed model had more than one instance in the master's view", evidence(lines))
-    if not analysis.master_views:
+    if not doubles.judged:
         return Answer("not-exercised", "no view of a master could be judged")
-    return Answer("pass", f"never more than one in {analysis.master_views} views of the master")
+    return Answer("pass", f"never more than one in {doubles.judged} views of the master")
 
 
 def deployments_outlive_master(analysis: Analysis) -> Answer:
@@ -59,7 +61,7 @@ def _by_rig(analysis: Analysis, restarted: list[Unwedged]) -> str:
     """What the rig had restarted itself; the master, if it was among them."""
     if not restarted:
         return ""
-    reigns = analysis.watch.keeper.reigns
+    reigns = analysis.watch.reigns
     masters = sorted({one.node for one in restarted if reigns.of(one.node, one.started_t) is not None})
     among = f", the master {', '.join(masters)} among them" if masters else ""
     nodes = ", ".join(sorted({one.node for one in restarted}))
@@ -67,7 +69,7 @@ def _by_rig(analysis: Analysis, restarted: list[Unwedged]) -> str:
 
 
 def status_true(analysis: Analysis) -> Answer:
-    statuses = analysis.watch.statuses
+    statuses = watched(analysis).statuses
     if statuses.wrong:
         lines = [
             f"{one.node} at {one.from_t:.1f} to {one.to_t:.1f} s: {one.model} is said to be {one.told}, "

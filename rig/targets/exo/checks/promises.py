@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
+from rig.targets.exo.judged import watched
 from rig.targets.exo.keeper import creating, placing, refusing, wanting
 from rig.targets.exo.keeper.disturbances import Disturbances
 from rig.targets.exo.keeper.rules import Judged, Rules
@@ -23,11 +24,12 @@ Promise: TypeAlias = Callable[[Story, Rules, Disturbances], Iterable[Judged]]
 
 def judge(promise: Promise, analysis: Analysis) -> Answer:
     """How a promise fared in the run as a whole."""
-    rules, disturbed = analysis.watch.rules, Disturbances(analysis.faults)
+    own = watched(analysis)
+    rules, disturbed = own.rules, Disturbances(analysis.faults)
     by_log: list[Judged] = []
     by_views: list[Judged] = []
     logs = 0
-    for story in analysis.watch.stories:
+    for story in own.stories:
         judged = list(promise(story, rules, disturbed))
         (by_log if story.chronicle.exact else by_views).extend(judged)
         logs += story.chronicle.exact
@@ -36,7 +38,7 @@ def judge(promise: Promise, analysis: Analysis) -> Answer:
     undecided = [one.line for one in by_log if one.held == "undecided"]
     if broken:
         return Answer("fail", f"broken {len(broken)} times, kept {len(kept)} times", evidence(broken))
-    if unread := analysis.watch.keeper.unread.lines():
+    if unread := own.keeper.unread.lines():
         said = f"kept {len(kept)} times by what was read" if kept else "nothing called upon it in what was read"
         return Answer("unknown", f"{said}; {len(unread)} times an event log was not read to its end", evidence(unread))
     if kept:
@@ -47,7 +49,7 @@ def judge(promise: Promise, analysis: Analysis) -> Answer:
     if by_views and not logs:
         lines = [one.line for one in by_views]
         return Answer("unknown", "no event log was read, and views cannot prove it", evidence(lines))
-    return Answer("not-exercised", "nothing called upon it" if analysis.watch.stories else "no master was seen")
+    return Answer("not-exercised", "nothing called upon it" if own.stories else "no master was seen")
 
 
 def _calm(judged: Callable[[Story, Rules], Iterable[Judged]]) -> Promise:

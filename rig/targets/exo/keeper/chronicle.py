@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from rig.targets.exo.keeper.moments import Elapsed, Span, between
+from rig.analysis.moments import Elapsed, Span, between
 
 CHANGES = frozenset(
     {"NodeTimedOut", "NodeReported", "NodeCreated", "NodeDeleted", "TopologyEdgeCreated", "TopologyEdgeDeleted"}

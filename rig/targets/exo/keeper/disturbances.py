@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rig.analysis.moments import Span
 from rig.analysis.recovery.faults import Fault, in_force
-from rig.targets.exo.keeper.moments import Span
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar, cast
 
 from rig.analysis.intake.ticks import Index
+from rig.analysis.moments import Span
+from rig.analysis.symptoms.reigns import Reign, Reigns
 from rig.journal.records import AnyRecord, EventLogRead, EventSeen, ViewChanged
 from rig.targets.exo.keeper.chronicle import Chronicle, Entry
-from rig.targets.exo.keeper.moments import Span
-from rig.targets.exo.keeper.reigns import Reign, Reigns
 
 MAX_ENTRIES: Final = 200_000
 MAX_POINTS: Final = 20_000  # of a node's event index, the latest; a session is read long before so many have passed

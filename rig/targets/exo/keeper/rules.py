@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from rig.targets.exo.keeper.moments import Elapsed
+from rig.analysis.moments import Elapsed
 
 Held: TypeAlias = Literal["kept", "broken", "undecided"]
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from rig.analysis.firsts import Firsts
 from rig.analysis.intake.ticks import Index
+from rig.analysis.symptoms.reigns import Reigns
 from rig.journal.records import AnyRecord, ApiCall
 from rig.targets.exo.keeper.eventlog import EventLogs
-from rig.targets.exo.keeper.reigns import Reigns
 from rig.targets.exo.keeper.rules import IN_FLIGHT_S, Rules
 from rig.targets.exo.keeper.story import Story, tell
 from rig.targets.exo.keeper.unread import Unread
@@ -21,8 +21,10 @@ MAX_CALLS: Final = 2000
 
 @dataclass
 class KeeperTape:
+    """`reigns` take in each record before this does."""
+
     rules: Rules
-    reigns: Reigns = field(default_factory=Reigns)
+    reigns: Reigns
     calls: list[ApiCall] = field(default_factory=lambda: Firsts[ApiCall](MAX_CALLS))
     end_t: float = 0.0
 
@@ -41,7 +43,6 @@ class KeeperTape:
     def feed(self, record: AnyRecord) -> None:
         """All others."""
         self.end_t = max(self.end_t, record.t)
-        self.reigns.feed(record)
         self.events.feed(record)
         self.views.feed(record)
         self.unread.feed(record)

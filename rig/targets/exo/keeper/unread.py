@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rig.analysis.firsts import Firsts
+from rig.analysis.symptoms.reigns import Reign, Reigns
 from rig.journal.records import EVENT_LOG_UNREAD, AnyRecord, EventLogRead, Finding
-from rig.targets.exo.keeper.reigns import Reign, Reigns
 
 MAX_FAILED: Final = 1000
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from rig.analysis.intake.ticks import Index
+from rig.analysis.moments import Span
+from rig.analysis.symptoms.reigns import Reign, Reigns
 from rig.journal.records import AnyRecord, ViewChanged
 from rig.targets.exo.keeper.chronicle import Chronicle, Entry
-from rig.targets.exo.keeper.moments import Span
-from rig.targets.exo.keeper.reigns import Reign, Reigns
 
 MAX_ENTRIES: Final = 50_000
 _FACETS: Final = frozenset({"instances", "runners", "deployments", "nodes", "links"})

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from rig.analysis.moments import Elapsed, between
 from rig.targets.exo.keeper.chronicle import Entry
 from rig.targets.exo.keeper.disturbances import Disturbances
-from rig.targets.exo.keeper.moments import Elapsed, between
 from rig.targets.exo.keeper.placing import seen_ready
 from rig.targets.exo.keeper.rules import BUSY_S, GRACE_S, IN_FLIGHT_S, PROMPT_S, STEP_S, Judged, Rules
 from rig.targets.exo.keeper.story import Deployed, Story

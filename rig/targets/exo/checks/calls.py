@@ -1,10 +1,11 @@
-"""Checks of what the target answered when the rig asked it to change something, and of scripted expectations."""
+"""Checks of what exo answered when the rig asked it to change something."""
 
 from __future__ import annotations
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
 from rig.journal.records import ApiCall
+from rig.targets.exo.judged import watched
 from rig.targets.exo.keeper.rules import BUSY_S, PROMPT_S
 
 
@@ -38,7 +39,7 @@ def duplicates_refused(analysis: Analysis) -> Answer:
 
 def deleted_once(analysis: Analysis) -> Answer:
     """What was deleted is unknown from then on: asked for again, it is 404, and takes no other instance with it."""
-    rules = analysis.watch.rules
+    rules = watched(analysis).rules
     deleted: dict[str, float] = {}
     models: dict[str, str] = {}
     judged = 0
@@ -65,10 +66,10 @@ def deleted_once(analysis: Analysis) -> Answer:
 
 def _gone_after(analysis: Analysis, model: str | None, call: ApiCall) -> list[str]:
     """Instances of a model that went right after a call, while it was deployed."""
-    by_t = call.t + analysis.watch.rules.scaled(PROMPT_S)
+    by_t = call.t + watched(analysis).rules.scaled(PROMPT_S)
     return [
         life.id
-        for story in analysis.watch.stories
+        for story in watched(analysis).stories
         for life in story.of_model(model or "")
         if life.gone is not None and story.deployed_at(life.model, life.gone.order) is not None
         if call.asked_t <= life.gone.span.after_t and life.gone.span.by_t <= by_t
@@ -104,23 +105,8 @@ def placed_by_hand_appears(analysis: Analysis) -> Answer:
     return Answer("pass", f"each of {len(asked)} appeared")
 
 
-def as_expected(analysis: Analysis) -> Answer:
-    expected = analysis.watch.expected
-    if not expected:
-        return Answer("not-exercised", "no scenario was played")
-    failed = [one for one in expected if one.status == "fail"]
-    if failed:
-        lines = [f"step {one.step}, {one.text}: {one.evidence}" for one in failed]
-        return Answer("fail", f"{len(failed)} of {len(expected)} expectations failed", evidence(lines))
-    open_ = [one for one in expected if one.status == "unknown"]
-    if open_:
-        lines = [f"step {one.step}, {one.text}: {one.evidence}" for one in open_]
-        return Answer("unknown", f"{len(open_)} of {len(expected)} expectations could not be judged", evidence(lines))
-    return Answer("pass", f"all {len(expected)} expectations of the scenario held")
-
-
 def _in_order(analysis: Analysis) -> list[ApiCall]:
-    return sorted(analysis.watch.keeper.calls, key=lambda call: call.asked_t)
+    return sorted(watched(analysis).keeper.calls, key=lambda call: call.asked_t)
 
 
 CHECKS = [
@@ -128,5 +114,4 @@ CHECKS = [
     Check("deleted-once", "a deployment that was deleted is unknown from then on", deleted_once),
     Check("unknown-is-404", "an unknown deployment or instance is 404", unknown_is_404),
     Check("placed-by-hand-appears", "an instance asked for with 200 appears", placed_by_hand_appears),
-    Check("as-expected", "a scripted scenario goes as it says", as_expected),
 ]

@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
+from rig.analysis.moments import Span
 from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, ViewChanged
 from rig.observe.masters import MasterTracker
-from rig.targets.exo.keeper.moments import Span
 
 MAX_REIGNS: Final = 5_000
 

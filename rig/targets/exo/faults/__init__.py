@@ -1,0 +1,1 @@
+"""Kinds of faults that exo alone can have."""
