@@ -57,7 +57,7 @@ class Node(Strict):
 
 
 class Embedded(Strict):
-    """An emulated exo cluster on this machine instead of real nodes."""
+    """An emulated cluster on this machine instead of real nodes."""
 
     nodes: int = Field(default=3, ge=1, le=16)
     hosts: Literal["processes", "namespaces"] = "processes"  # namespaces: each node its own network (Linux, root)

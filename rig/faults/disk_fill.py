@@ -8,7 +8,7 @@ from rig.faults.plan.taking import TakePlan, take_values
 KIND = FaultKind(
     name="disk-fill",
     place=17,
-    summary="one file fills the disk of exo's home up to `leave`",
+    summary="one file fills the disk of the target's home up to `leave`",
     struck_by="its size",
     healed_by="the file is gone",
     script="disk-fill.sh",

@@ -9,10 +9,10 @@ from rig.faults.plan.witness import GONE
 KIND = FaultKind(
     name="graceful-stop",
     place=5,
-    summary="`exo.stop`, or SIGTERM to the main process",
+    summary="its own `stop`, or SIGTERM to the main process",
     struck_by="every process has ended by itself within 30 s",
     healed_by="a new main process runs",
-    wants="`exo.start`, rehearsed",
+    wants="the `start` of its process, rehearsed",
     script="graceful-stop.sh",
     aim=SingleNode(),
     effect="tree-ended",

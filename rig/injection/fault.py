@@ -36,7 +36,7 @@ from rig.journal.records import (
 from rig.nodes.inspect import Inspection
 from rig.nodes.offset import Offset, measure
 
-HEAL_NOW_S = 40.0  # bound of an early heal; it takes well under 2 s when the nodes answer and exo starts as usual
+HEAL_NOW_S = 40.0  # of an early heal; it takes well under 2 s when nodes answer and the target starts as usual
 SYNC_LEAD_S = 2.0  # several scripts prepare for so long, then strike at the same moment
 _ORDER: tuple[FaultState, ...] = ("leased", "struck", "holding")
 

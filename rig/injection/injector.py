@@ -79,8 +79,8 @@ class Injector:
         return await self.fault.run(stop, due_t)
 
     async def _look(self, planned: Planned) -> str | None:
-        """Before a strike: which nodes are harmed already, by a fault in force or because exo does not run there,
-        whoever did it. With those to be struck they may be as many as the blast radius. Returns why to skip it, if so.
+        """Before a strike: which nodes are harmed already, by a fault in force or because the target does not run
+        there, whoever did it. With those to be struck they may be as many as the blast radius. Returns why to skip it.
 
         Raises FaultError where a fault is in force that should not be.
         """
@@ -98,12 +98,16 @@ class Injector:
             return None
         if in_force:
             told = ", ".join(f"{lease.kind} {lease.id} of {lease.owner} on {node}" for node, lease in in_force.items())
-            without = f"; exo does not run on {', '.join(down)}" if down else ""
+            without = f"; {self._called()} does not run on {', '.join(down)}" if down else ""
             raise FaultError(
                 f"blast radius: before fault {planned.index} there is still in force: {told}{without}",
                 remedy="rig heal",
             )
-        return f"exo does not run on {', '.join(down)}: a strike now would exceed the blast radius"
+        return f"{self._called()} does not run on {', '.join(down)}: a strike now would exceed the blast radius"
+
+    def _called(self) -> str:
+        """The target, as the inventory calls its section."""
+        return next(iter(self.context.nodes.values())).node.process.section
 
     async def _inspect_all(self) -> list[Inspection]:
         """Raises the NodeError of the last attempt when a node stays silent."""

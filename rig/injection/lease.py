@@ -12,7 +12,7 @@ from rig.nodes.scripts import ScriptEvent
 
 __all__ = ["Healed", "Lease", "heal_all", "heal_on", "leases", "refuse_live"]
 
-HEAL_TIMEOUT_S = 75.0  # a crash is healed when exo runs again, which may take a while
+HEAL_TIMEOUT_S = 75.0  # a crash is healed when the target runs again, which may take a while
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class Rehearsed:
 def one_of_each(plan: Plan, inventory: Inventory, models: Sequence[str]) -> list[Planned]:
     """The first fault of each kind that the plan's own schedule would strike, held for a few seconds. Pure.
 
-    The kill of a process comes first: it needs an instance, and exo may forget its deployments with its master.
+    The kill of a process comes first: it needs an instance, and the target may forget its deployments with its master.
     """
     found: dict[str, Planned] = {}
     for planned in islice(draw(plan, inventory, models or ["any model"], plan.seed), _LOOK_AHEAD):
@@ -60,7 +60,7 @@ async def rehearse_fault(
     planned: Planned, context: AimContext, journal: Recorder, identity: Identity, stop: asyncio.Event
 ) -> Rehearsed:
     """Strikes and heals it. Wanted: healed, which it is only with its evidence."""
-    await exo_runs(context.nodes)
+    await target_runs(context.nodes)
     fault = Fault(planned, context, journal, identity)
     state = await fault.run(stop)
     return Rehearsed(planned.kind.name, planned.aim, state, fault.reason, state == "healed")
@@ -77,14 +77,15 @@ async def rehearse_control(
     return Rehearsed("control", f"a freeze of {name} without effect", state, fault.reason, state == "ineffective")
 
 
-async def exo_runs(nodes: Nodes) -> None:
-    """Waits, at most a minute, until exo runs on every node that may be hit. Raises NodeError."""
+async def target_runs(nodes: Nodes) -> None:
+    """Waits, at most a minute, until the target runs on every node that may be hit. Raises NodeError."""
     deadline = asyncio.get_running_loop().time() + UP_LIMIT_S
 
     async def wait(conn: NodeConnection) -> None:
         while (await conn.inspect("tree")).main is None:
             if asyncio.get_running_loop().time() > deadline:
-                raise NodeError(conn.name, "exo does not run", remedy="start it, then rehearse again")
+                what = conn.node.process.section
+                raise NodeError(conn.name, f"{what} does not run", remedy="start it, then rehearse again")
             await asyncio.sleep(0.5)
 
     await asyncio.gather(*(wait(conn) for conn in nodes.values() if conn.node.faults))

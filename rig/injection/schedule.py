@@ -2,7 +2,7 @@
 
 It is a function of fault plan, inventory, models and seed alone: the same on every machine, Python version and hash
 seed (of `random.Random` only `random()` is used, the one method whose sequence is promised to stay). Roles are left
-open: which node is master, and which runner serves a model, is known only at the strike (`rig.injection.aim`).
+open: which node is master, and which process serves a model, is known only at the strike (`rig.injection.aim`).
 
 Divide the plan by the pace first (`rig.config.paced`): the sequence stays the same, only its seconds shrink.
 """
@@ -47,7 +47,7 @@ class Planned:
 
     index: int  # from 0
     kind: AnyKind
-    aim: str  # "master", "node X", "a runner of MODEL", "A | B, C"
+    aim: str  # "master", "node X", "a worker of MODEL", "A | B, C"
     hold_s: float
     gap_s: float
     nodes: tuple[str, ...] = ()

@@ -132,10 +132,10 @@ class FaultChanged(Record, frozen=True, kw_only=True, tag="fault"):
     fault: int  # position in the schedule, from 0; -1 for `rig inject`
     fault_kind: FaultKind
     state: FaultState
-    aim: str  # as scheduled: "master", "node studio-2", "a runner of MODEL", "studio-1 | studio-2"
-    nodes: list[str] = []  # nodes whose exo process, or whose network, is hit; resolved at the strike
-    processes_hit: list[str] = []  # nodes whose exo main process is killed or stopped (own-node rule)
-    model: str | None = None  # for runner-kill: whose runner
+    aim: str  # as scheduled: "master", "node studio-2", "a worker of MODEL", "studio-1 | studio-2"
+    nodes: list[str] = []  # nodes whose process, or whose network, is hit; resolved at the strike
+    processes_hit: list[str] = []  # nodes whose main process is killed or stopped (own-node rule)
+    model: str | None = None  # for the kill of a worker: whose
     hold_s: float = 0.0
     clients_cut: list[str] = []  # nodes whose client path the fault cuts (own-node rule)
     at_t: float
@@ -185,7 +185,7 @@ class ViewChanged(Record, frozen=True, kw_only=True, tag="view"):
 class Looked(Record, frozen=True, kw_only=True, tag="looked"):
     """What the rig's polls asked of a node's API since its last such record, and what the node paid for them.
 
-    `answer_s` is the time that the answered ones took, together: while it builds an answer, exo does nothing else.
+    `answer_s` is the time that the answered ones took, together: while it builds an answer, a node may do nothing else.
     """
 
     node: str
@@ -220,7 +220,7 @@ class MasterSeen(Record, frozen=True, kw_only=True, tag="master"):
 
 
 class EventSeen(Record, frozen=True, kw_only=True, tag="event"):
-    """An entry of a node's exact event log that matters (instances, deployments, runner status, nodes, masters)."""
+    """An entry of a node's exact event log that matters (instances, deployments, status of workers, nodes, masters)."""
 
     node: str
     session: str  # changes when the log restarts

@@ -79,13 +79,13 @@ def _lognormal(mean: float, deviation: float, rng: Random) -> float:
 
 
 def completions_url(base: str) -> httpx.URL:
-    """From an API's address (`http://host:52415`, with or without `/v1` or the whole path). Raises UsageError."""
+    """From an API's address (`http://host:8000`, with or without `/v1` or the whole path). Raises UsageError."""
     try:
         url = httpx.URL(base)
     except httpx.InvalidURL as error:
-        raise UsageError(f"{base!r} is not a URL: {error}", remedy="give one such as http://studio-1:52415") from error
+        raise UsageError(f"{base!r} is not a URL: {error}", remedy="give one such as http://studio-1:8000") from error
     if url.scheme not in ("http", "https") or not url.host:
-        raise UsageError(f"{base!r} is not an http URL with a host", remedy="give one such as http://studio-1:52415")
+        raise UsageError(f"{base!r} is not an http URL with a host", remedy="give one such as http://studio-1:8000")
     path = url.path.rstrip("/")
     if path.endswith("/chat/completions"):
         return url.copy_with(path=path)

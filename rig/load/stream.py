@@ -1,7 +1,7 @@
 """What a streamed answer says (server-sent events), read as it comes. Pure.
 
 Tokens are chunks whose delta bears content: text, reasoning text or tool calls. A delta with a role alone or with empty
-text is none (exo sends an empty text where a token ends inside a character). Progress is a token, or a
+text is none (some send an empty text where a token ends inside a character). Progress is a token, or a
 `prefill_progress` comment whose count is higher than any before; keep-alives are none. One chunk counts as one token,
 whatever a server packs into it. Tokens that arrive in one read share its time.
 

@@ -1,6 +1,6 @@
 """What the words of a server mean: which finish reasons end an answer, and which objects tell of a failure. Pure.
 
-Servers tell of failures in their own ways, and clients read what is there: `error` (OpenAI, vLLM, exo), `object: error`
+Servers tell of failures in their own ways, and clients read what is there: `error` (OpenAI, vLLM), `object: error`
 (older vLLM), `detail` (FastAPI), `error_type` (TGI), `error_code` (FastChat), `code` with `msg` or `message`
 (gateways), `status_code` with `message`, `success: false`. All but the first are looked for only where there are no
 `choices`.

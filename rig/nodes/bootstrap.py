@@ -49,8 +49,8 @@ def allowed_for(kinds: Collection[str]) -> list[str]:
 
 def arguments(conn: ShellNode, user: str, step: Step, allow: Collection[str]) -> dict[str, str]:
     """What bootstrap.sh is called with. Pure."""
-    exo = conn.node.process
-    daemon = {"exo_command": exo.command, "exo_home": exo.home} if exo.command is not None else {}
+    process = conn.node.process
+    daemon = {"exo_command": process.command, "exo_home": process.home} if process.command is not None else {}
     return {"step": step, "rig_dir": conn.node.rig_dir, "user": user, "allow": " ".join(allow), **daemon}
 
 

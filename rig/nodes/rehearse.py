@@ -1,7 +1,7 @@
-"""A rehearsed restart: exo stopped and started once by the inventory's means, proved, and remembered on the node.
+"""A rehearsed restart: the target stopped and started once by the inventory's means, proved, remembered on the node.
 
-Crash faults kill exo and rely on `exo.start`. A start command that does not work would leave a node dead in the middle
-of a run, so none is struck before one restart has worked. What is remembered is bound to the commands.
+Crash faults kill the target and rely on its `start`. A start command that does not work would leave a node dead in the
+middle of a run, so none is struck before one restart has worked. What is remembered is bound to the commands.
 """
 
 from __future__ import annotations
@@ -37,19 +37,21 @@ async def rehearsed(nodes: ShellNodes) -> frozenset[str]:
 
 
 async def rehearse(conn: ShellNode, say: Callable[[str], None]) -> Process:
-    """Stops and starts exo, waits for a new main process, remembers it. Returns that process.
+    """Stops and starts the target, waits for a new main process, remembers it. Returns that process.
 
-    Whatever goes wrong on the way, and when it is cancelled, exo is started again, or it is said that it is down.
+    Whatever goes wrong on the way, and when it is cancelled, it is started again, or it is said that it is down.
     Raises NodeNotReady with what did not happen; what `hold` held is released all the same.
     """
-    exo = conn.node.process
-    if exo.start is None:
-        remedy = "say in the inventory how exo is started (`exo.start`)"
-        raise NodeNotReady(conn.name, "how exo is started is not known", remedy=remedy)
+    process = conn.node.process
+    what = process.section
+    if process.start is None:
+        remedy = f"say in the inventory how {what} is started (`{what}.start`)"
+        raise NodeNotReady(conn.name, f"how {what} is started is not known", remedy=remedy)
     before = await conn.inspect("tree")
     if before.main is None:
-        raise NodeNotReady(conn.name, "exo does not run: there is nothing to restart", remedy="start it once by hand")
-    say(f"{conn.name}: stopping exo (pid {before.main.pid})")
+        text = f"{what} does not run: there is nothing to restart"
+        raise NodeNotReady(conn.name, text, remedy="start it once by hand")
+    say(f"{conn.name}: stopping {what} (pid {before.main.pid})")
     try:
         ended = await _take_down(conn, before)
     except BaseException:
@@ -59,32 +61,30 @@ async def rehearse(conn: ShellNode, say: Callable[[str], None]) -> Process:
         say(f"{conn.name}: it did not end within {STOP_LIMIT_S:g} s; killing it")
     main = await asyncio.shield(_bring_back(conn, before.main, say))
     if main is None:
-        remedy = "run `exo.start` by hand on the node and look at what it says"
+        remedy = f"run `{what}.start` by hand on the node and look at what it says"
         raise NodeNotReady(
-            conn.name, f"no new main process within {START_LIMIT_S:g} s: exo is DOWN there", remedy=remedy
+            conn.name, f"no new main process within {START_LIMIT_S:g} s: {what} is DOWN there", remedy=remedy
         )
     if main.identity == before.main.identity:
-        text = (
-            f"exo (pid {main.pid}) ended neither by itself nor by SIGKILL: the old one is there still, and may be unfit"
-        )
+        text = f"{what} (pid {main.pid}) ended neither by itself nor by SIGKILL: it is there still, and may be unfit"
         raise NodeNotReady(conn.name, text, remedy="look at it on the node")
     if not ended:
-        how = "`exo.stop`" if exo.stop is not None else "SIGTERM"
-        text = f"exo did not end within {STOP_LIMIT_S:g} s of {how}: it was killed, and runs again (pid {main.pid})"
-        raise NodeNotReady(conn.name, text, remedy="give an `exo.stop` that ends it; this restart is not remembered")
+        how = f"`{what}.stop`" if process.stop is not None else "SIGTERM"
+        text = f"{what} did not end within {STOP_LIMIT_S:g} s of {how}: it was killed, and runs again (pid {main.pid})"
+        raise NodeNotReady(conn.name, text, remedy=f"give a `{what}.stop` that ends it; it is not remembered")
     await conn.put(_path(conn), f"{fingerprint(conn.node)}\n".encode())
     say(f"{conn.name}: remembered")
     return main
 
 
 async def _take_down(conn: ShellNode, before: Inspection) -> bool:
-    """Stops exo by the inventory's command, else by SIGTERM to the main process. False: it had to be killed."""
-    exo, main = conn.node.process, before.main
+    """Stops the target by the inventory's command, else by SIGTERM to the main process. False: it had to be killed."""
+    process, main = conn.node.process, before.main
     assert main is not None
     try:
-        if exo.hold is not None:
+        if process.hold is not None:
             await conn.carry_out("hold", timeout_s=START_LIMIT_S)
-        if exo.stop is not None:
+        if process.stop is not None:
             await conn.carry_out("stop", timeout_s=START_LIMIT_S)
         else:
             await _signal(conn, "TERM", [main])
@@ -94,24 +94,27 @@ async def _take_down(conn: ShellNode, before: Inspection) -> bool:
         await _wait(conn, lambda seen: seen is None or seen.identity != main.identity, KILL_LIMIT_S)
         return False
     finally:
-        if exo.release is not None:
+        if process.release is not None:
             await conn.carry_out("release", timeout_s=START_LIMIT_S)
 
 
 async def _recover(conn: ShellNode, before: Process, say: Callable[[str], None]) -> None:
-    """After something went wrong: exo may have been told to end, and may do so only now. Never raises NodeError."""
+    """After something went wrong: it may have been told to end, and may do so only now. Never raises NodeError."""
+    what = conn.node.process.section
     try:
         await _wait(conn, lambda seen: seen is None or seen.identity != before.identity, KILL_LIMIT_S)
         main = await _bring_back(conn, before, say)
     except NodeError as error:
-        say(f"{conn.name}: whether exo runs is NOT KNOWN ({error.message}): look there, run `exo.start` if it is gone")
+        unknown = f"whether {what} runs is NOT KNOWN ({error.message})"
+        say(f"{conn.name}: {unknown}: look there, run `{what}.start` if it is gone")
         return
     if main is not None and main.identity == before.identity:
-        say(f"{conn.name}: should it still end, as it may have been told to, run `exo.start` by hand")
+        say(f"{conn.name}: should it still end, as it may have been told to, run `{what}.start` by hand")
 
 
 async def _bring_back(conn: ShellNode, before: Process, say: Callable[[str], None]) -> Process | None:
-    """Starts exo unless it runs, and says how it stands there. None: it is down. Raises NodeError: not known."""
+    """Starts the target unless it runs, and says how it stands there. None: it is down. Raises NodeError: not known."""
+    what = conn.node.process.section
     main = (await conn.inspect("tree")).main
     if main is None:  # a supervisor may have been quicker
         say(f"{conn.name}: starting it again")
@@ -122,11 +125,11 @@ async def _bring_back(conn: ShellNode, before: Process, say: Callable[[str], Non
         await _wait(conn, lambda seen: seen is not None, START_LIMIT_S)
         main = (await conn.inspect("tree")).main
     if main is None:
-        say(f"{conn.name}: exo is DOWN: run `exo.start` by hand")
+        say(f"{conn.name}: {what} is DOWN: run `{what}.start` by hand")
     elif main.identity == before.identity:
-        say(f"{conn.name}: the exo of before runs still (pid {main.pid})")
+        say(f"{conn.name}: the {what} of before runs still (pid {main.pid})")
     else:
-        say(f"{conn.name}: exo runs again (pid {main.pid})")
+        say(f"{conn.name}: {what} runs again (pid {main.pid})")
     return main
 
 

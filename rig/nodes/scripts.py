@@ -128,13 +128,13 @@ def script_stdin(values: Mapping[str, str]) -> bytes | None:
 
 
 def process_values(node: Node) -> dict[str, str]:
-    """The arguments that every script takes which has to do with exo's processes."""
-    exo = node.process
+    """The arguments that every script takes which has to do with the target's processes."""
+    process = node.process
     return {
         "rig_dir": node.rig_dir,
-        "home": exo.home,
-        "pidfile": exo.pid_path,
-        "match": exo.match,
+        "home": process.home,
+        "pidfile": process.pid_path,
+        "match": process.match,
         "sudo": "1" if node.sudo else "0",
     }
 

@@ -5,6 +5,7 @@ A reducer over journal records without effects: `Journal.subscribe(view.apply)` 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from rig.journal.records import AnyRecord, Facet, Reachability, ViewChanged
@@ -87,6 +88,10 @@ class ClusterView:
             return {}
         listed = self._lists.listed(self._facets.get(node, {}))
         return {name: instance.named(self._names.get) for name, instance in listed.items()}
+
+    def doing(self, node: str) -> Mapping[str, str]:
+        """What the workers of instances do, by their ids, in the view of a node."""
+        return {} if self._lists is None else self._lists.doing(self._facets.get(node, {}))
 
     def deployments(self, of: str | None = None) -> Deployments:
         """Deployments by id, in the view of node `of` (else in the best)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import cast
 
 from rig.observe.cluster_view import ClusterView
 from rig.targets.views import Instance
@@ -35,11 +34,7 @@ def _deployment(view: ClusterView, model: str) -> str:
 
 def _instance(view: ClusterView, instance: Instance) -> str:
     best = view.best() or ""
-    statuses = cast("dict[str, str]", view.facet(best, "runners") or {})
-    loading = cast("dict[str, str]", view.facet(best, "loading") or {})
-    runners = [
-        f"{node} {statuses.get(runner, 'no runner yet')}{f' {loading[runner]}' if runner in loading else ''}"
-        for node, runner in instance.workers.items()
-    ]
+    doing = view.doing(best)
+    workers = [f"{node} {doing.get(worker, 'not told')}" for node, worker in instance.workers.items()]
     strangers = [f"{node[:8]} (of no known node)" for node in instance.strangers]
-    return f"instance {instance.id[:8]} on {', '.join(runners + strangers) or 'nodes that are not told'}"
+    return f"instance {instance.id[:8]} on {', '.join(workers + strangers) or 'nodes that are not told'}"

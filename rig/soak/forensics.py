@@ -1,10 +1,10 @@
-"""What is kept of a fault that went wrong: exo's logs from before it to after the recovery, processes, filters, views.
+"""What is kept of a fault that went wrong: the target's logs from before it until after it, processes, filters, views.
 
 It is collected after every fault, because some of what makes a fault worth a look (a lost request, a check that
-fails) is known only much later, when exo has rotated its logs. `drop_unneeded` then removes what nobody needs.
+fails) is known only much later, when the target has rotated its logs. `drop_unneeded` then removes what nobody needs.
 Everything is bounded: by node, by fault, and for the run, of which the oldest go first.
 
-    FOLDER/forensics/fault-N/NODE.txt (processes, filters, leases)  NODE.log (exo)  views.json
+    FOLDER/forensics/fault-N/NODE.txt (processes, filters, leases)  NODE.log (the target)  views.json
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rig.analysis.analyse import Analysis
 from rig.analysis.verdict import Verdict
 from rig.nodes.node import Nodes
 
-LOG_BYTES: Final = 2 * 2**20  # of exo's log, a node and fault; the end of it
+LOG_BYTES: Final = 2 * 2**20  # of the target's log, a node and fault; the end of it
 STATE_BYTES: Final = 256 * 2**10
 RUN_BYTES: Final = 256 * 2**20
 LIMIT_S: Final = 15.0

@@ -1,6 +1,6 @@
 """What the target does not cure by itself is restarted by the rig, so that later faults meet a working cluster.
 
-Killing only the hung runner can end exo on the other nodes (measured on exo 0.3.70), so the whole exo tree of the
+Killing only the hung worker can end the target on the other nodes (as measured), so the whole process tree of the
 wedged node is killed at once and started again, then whatever else has died is started. A master is restarted last,
 and only when the others did not suffice: with it deployments may go, and every client waits. The cost is kept apart.
 """
@@ -24,7 +24,7 @@ from rig.journal.write import Journal
 from rig.nodes.node import NodeConnection, Nodes
 from rig.observe.cluster_view import ClusterView
 
-CUT_SHORT: Final = "cut short by the end of the run: the node's own script goes on, and starts exo again"
+CUT_SHORT: Final = "cut short by the end of the run: the node's own script goes on, and starts the target again"
 _START_LIMIT_S: Final = 60.0
 
 
@@ -61,7 +61,7 @@ def restart_stages(wedged: list[str], nodes: list[str], masters: Collection[str]
 
 @dataclass(frozen=True)
 class Unwedger:
-    """`await unwedge(fault, nodes)` restarts them and starts every other node whose exo is gone."""
+    """`await unwedge(fault, nodes)` restarts them and starts every other node where it is gone."""
 
     connections: Nodes
     journal: Journal
@@ -100,13 +100,13 @@ class Unwedger:
 
     async def _restart(self, fault: int, conn: NodeConnection, *, master: bool) -> bool:
         """The crash script with no hold: same proofs, same lease, same healing if this controller dies now."""
-        exo, started_t = conn.node.process, self.journal.now()
+        process, started_t = conn.node.process, self.journal.now()
 
         def record(detail: str, *, ok: bool) -> bool:
             return self._record(fault, conn, started_t, ok=ok, detail=detail, master=master)
 
-        if exo.start is None:
-            return record("the inventory does not say how exo is started", ok=False)
+        if process.start is None:
+            return record(f"the inventory does not say how {process.section} is started", ok=False)
         if await self._main_is_gone(conn):
             return await self._start(fault, conn, started_t)
         act = act_on_node(CRASH, conn.name, conn.node, CRASH.settings())
@@ -132,9 +132,10 @@ class Unwedger:
         return await self._start(fault, conn, self.journal.now())
 
     async def _start(self, fault: int, conn: NodeConnection, started_t: float) -> bool:
+        what = conn.node.process.section
         if conn.node.process.start is None:
             return self._record(
-                fault, conn, started_t, ok=False, detail="exo is gone, and how to start it is not known"
+                fault, conn, started_t, ok=False, detail=f"{what} is gone, and how to start it is not known"
             )
         try:
             await conn.carry_out("start", timeout_s=_START_LIMIT_S)
@@ -143,7 +144,7 @@ class Unwedger:
             raise
         except NodeError as error:
             return self._record(fault, conn, started_t, ok=False, detail=error.message)
-        return self._record(fault, conn, started_t, ok=True, detail="exo was gone; started")
+        return self._record(fault, conn, started_t, ok=True, detail=f"{what} was gone; started")
 
     def _record(
         self, fault: int, conn: NodeConnection, started_t: float, *, ok: bool, detail: str, master: bool | None = None

@@ -137,6 +137,10 @@ class ListsInstances(Protocol):
         """Those in the facets of one node's view. Pure."""
         ...
 
+    def doing(self, facets: Mapping[Facet, Any]) -> Mapping[str, str]:
+        """What their workers do, by the workers' ids, in the target's words. Pure."""
+        ...
+
     async def place(self, url: str, request: Mapping[str, Any]) -> None:
         """Ask for an instance by hand, without a deployment. Being taken does not mean that it fits."""
         ...

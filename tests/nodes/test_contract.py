@@ -41,7 +41,7 @@ class Machine:
     @asynccontextmanager
     async def open(self, **changes: object) -> AsyncGenerator[ShellNode]:
         """`changes`: of the node's entry in the inventory."""
-        node = Node.model_validate({**self.inventory.nodes["n1"].model_dump(), **changes})
+        node = self.inventory.nodes["n1"].model_copy(update=changes)
         async with open_nodes(self.inventory.model_copy(update={"nodes": {"n1": node}})) as nodes:
             yield nodes["n1"]
 
@@ -74,7 +74,7 @@ async def with_exo(machine: Machine, tmp_path: Path) -> AsyncIterator[tuple[Shel
     """The scripts are there, and an exo runs."""
     exo = FakeExo(tmp_path / "exo", master=True)
     exo.start()
-    async with machine.open(exo=exo.process().model_dump()) as node:
+    async with machine.open(process=exo.process()) as node:
         await upload(node)
         yield node, exo
     exo.kill()
@@ -240,8 +240,8 @@ async def test_who_answers(shell: ShellNode) -> None:
 
 async def test_a_command_of_the_inventory(machine: Machine, tmp_path: Path) -> None:
     made = tmp_path / "it's made"
-    commands = {"home": "/exo", "start": f'touch "{made}"', "stop": "echo why >&2; exit 4"}
-    async with machine.open(exo=commands) as node:
+    commands = ExoProcess(home="/exo", start=f'touch "{made}"', stop="echo why >&2; exit 4")
+    async with machine.open(process=commands) as node:
         await upload(node)
         nodes: ShellNodes = {"n1": node}
         async with hold_locks(nodes, "ours"):
@@ -250,7 +250,7 @@ async def test_a_command_of_the_inventory(machine: Machine, tmp_path: Path) -> N
             with pytest.raises(NodeNotReady, match="status 4: why"):
                 await node.carry_out("stop", timeout_s=20.0)
             made.unlink()
-            async with machine.open(exo=commands) as another:
+            async with machine.open(process=commands) as another:
                 another.lock = "0123456789abcdef"
                 with pytest.raises(NodeNotReady, match="was not run"):
                     await another.carry_out("start", timeout_s=20.0)

@@ -12,7 +12,7 @@ from rig.faults.plan.registry import names_where
 from rig.journal.records import STOPPED, FaultChanged, FaultKind, FaultState
 
 CRASHES: Final[frozenset[str]] = names_where(lambda kind: kind.ends_process)
-"""Kinds after which the exo process of a node is a new one."""
+"""Kinds after which the main process of a node is a new one."""
 HEAL_IS_STRIKE: Final[frozenset[str]] = names_where(lambda kind: kind.heals_at_strike)
 _LAST: Final = frozenset({"healed", "skipped", "ineffective", "unhealed", "invalid"})
 """States after which the fault's own story is over (an invalid one may still be healed later)."""
@@ -67,7 +67,7 @@ class Fault:
 
     @property
     def heal_t(self) -> float | None:
-        """From when the target could be whole again. A killed runner is not given back: heal is strike there."""
+        """From when the target could be whole again. A killed worker is not given back: heal is strike there."""
         return self.struck_t if self.kind in HEAL_IS_STRIKE else self.healed_t
 
     @property

@@ -1,8 +1,8 @@
 """Whether the instance that serves after a fault is the one that served before it. Pure.
 
 The target's own word comes first: response id → task → instance (`InstanceServed` records). Otherwise the lists of
-instances are compared, leaving out those that had a runner on a node whose exo was killed: they may be listed for a
-while yet, but cannot serve. What cannot be told is unknown.
+instances are compared, leaving out those with a worker on a node whose main process was killed: they may be listed for
+a while yet, but cannot serve. What cannot be told is unknown.
 """
 
 from __future__ import annotations

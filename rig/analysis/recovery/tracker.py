@@ -98,7 +98,7 @@ class RecoveryTracker:
     def recovered(self, fault: int, now: float) -> bool | None:
         """Whether every deployed model serves again: None while that is open, False once `settle` is over.
 
-        True takes positive successes of every model after the heal (or after the strike of a runner kill), and
+        True takes positive successes of every model after the heal (or after the strike of a kill of a worker), and
         `sustained` seconds since without a failure. A fault that never struck has nothing to recover from.
         """
         known = self.context.faults.by_number.get(fault)

@@ -1,8 +1,8 @@
 """When which node was faulted, and when a restarted node had not yet caught up.
 
-Own node: a request counts as the own node's when a fault on its entry node's exo process, or on the clients' path to
+Own node: a request counts as the own node's when a fault on its entry node's process, or on the clients' path to
 it, was in force at some time between the request's start and its last progress + 1 s (divided by the pace). Partitions
-between peers and killed runners never make it so. A request that is not streamed shows no progress: it is taken to have
+between peers and killed workers never make it so. A request that is not streamed shows no progress: it is taken to have
 progressed until the first strike after its start, if that came within twice `sustained` (30 s), but not beyond its end.
 """
 
@@ -22,10 +22,10 @@ from rig.journal.records import Reachability, Unwedged
 
 
 class Rejoins:
-    """From a restart of a node's exo until its event index has caught up with the others'.
+    """From a restart on a node until its event index has caught up with the others'.
 
     Where the target has no event index, until its API answers; never longer than `limit_s`, the time after which a
-    target that has not recovered is said not to have; and not beyond the end of that exo process.
+    target that has not recovered is said not to have; and not beyond the end of that process.
     """
 
     def __init__(self, limit_s: float) -> None:
@@ -61,7 +61,7 @@ class Rejoins:
         return mine >= min((self._index[other] for other in answering), default=mine)
 
     def stopped(self, node: str, at_t: float) -> None:
-        """The node's exo was ended: what it had not caught up with by then it never will."""
+        """The node's process was ended: what it had not caught up with by then it never will."""
         self._close(node, at_t)
 
     def _close(self, node: str, at_t: float) -> None:

@@ -80,7 +80,7 @@ class RoleNode:
 
 @dataclass(frozen=True)
 class RoleProcess:
-    """One process that has a role of the target, such as `runner`, and serves a deployed model."""
+    """One process that has a role of the target, such as a worker, and serves a deployed model."""
 
     role: str
 

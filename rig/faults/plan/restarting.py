@@ -8,10 +8,11 @@ from rig.faults.plan.kind import Acting, CannotAim, KindPlan
 
 
 def restart_values(acting: Acting[KindPlan]) -> Mapping[str, str]:
-    exo = acting.node.process
-    if exo.start is None:
-        raise CannotAim(f"{acting.name}: the inventory does not say how exo is started (`exo.start`)")
-    return {"start": exo.start, "hold_cmd": exo.hold or "", "release_cmd": exo.release or ""}
+    process = acting.node.process
+    if process.start is None:
+        wanted = f"{process.section}.start"
+        raise CannotAim(f"{acting.name}: the inventory does not say how {process.section} is started (`{wanted}`)")
+    return {"start": process.start, "hold_cmd": process.hold or "", "release_cmd": process.release or ""}
 
 
 def stop_values(acting: Acting[KindPlan]) -> Mapping[str, str]:

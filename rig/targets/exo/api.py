@@ -107,6 +107,9 @@ class Exo:
     def listed(self, facets: Mapping[Facet, Any]) -> Instances:
         return views.listed(facets)
 
+    def doing(self, facets: Mapping[Facet, Any]) -> Mapping[str, str]:
+        return views.doing(facets)
+
     async def deployments(self, url: str) -> Deployments:
         facets = await self._poll(url, "/deployments", "deployments")
         if "deployments" not in facets:

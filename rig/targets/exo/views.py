@@ -35,3 +35,14 @@ def listed(facets: Mapping[str, Any]) -> dict[str, Instance]:
         )
         for name, view in views.items()
     }
+
+
+def doing(facets: Mapping[str, Any]) -> dict[str, str]:
+    """What each runner does: its status, and how far it has loaded; every runner of an instance is told of."""
+    statuses = cast("dict[str, str]", facets.get("runners") or {})
+    loading = cast("dict[str, str]", facets.get("loading") or {})
+    runners = {runner for instance in listed(facets).values() for runner in instance.workers.values()}
+    return {
+        runner: f"{statuses.get(runner, 'no runner yet')}{f' {loading[runner]}' if runner in loading else ''}"
+        for runner in runners
+    }
