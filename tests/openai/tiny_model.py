@@ -1,4 +1,5 @@
-"""Writes a tiny Llama with random weights into a folder, for a real server: `.venv-mlx/bin/python tiny_model.py FOLDER`.
+# pyright: basic, reportMissingImports=false
+"""Writes a tiny Llama with random weights, for a real server: `.venv-mlx/bin/python tiny_model.py FOLDER`.
 
 A token a byte, so that answers hold what is no UTF-8; the end token is never likely, so that answers have their length.
 """
@@ -9,9 +10,9 @@ import json
 import sys
 from pathlib import Path
 
-import mlx.core as mx  # pyright: ignore[reportMissingImports] (of .venv-mlx)
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # pyright: ignore[reportMissingImports]
-from transformers import PreTrainedTokenizerFast  # pyright: ignore[reportMissingImports]
+import mlx.core as mx
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 WIDTH, INNER, HEADS, LAYERS = 64, 128, 4, 2
 TEMPLATE = "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}assistant: "
@@ -45,10 +46,10 @@ def write(folder: Path) -> None:
     mx.save_safetensors(str(folder / "model.safetensors"), _weights(len(tokens)), metadata={"format": "pt"})
 
 
-def _weights(tokens: int) -> dict[str, mx.array]:  # pyright: ignore
+def _weights(tokens: int) -> dict[str, mx.array]:
     mx.random.seed(1)
 
-    def some(*shape: int) -> mx.array:  # pyright: ignore
+    def some(*shape: int) -> mx.array:
         return mx.random.normal(shape) * 0.1
 
     weights = {

@@ -1,1 +1,1 @@
-"""Any OpenAI-compatible servers: mlx_lm.server, llama.cpp, vLLM, Ollama. They serve chat; the rest is the rig's to see."""
+"""Any OpenAI-compatible servers: mlx_lm.server, llama.cpp, vLLM, Ollama. Each node is one of them."""

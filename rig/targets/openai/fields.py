@@ -17,4 +17,5 @@ class ServerProcess(Process):
 FIELDS: Final = TargetFields(
     process=ServerProcess,
     process_is="how the server is started and recognised, at least `home:` and `match:`",
+    plan="servers",
 )
