@@ -11,6 +11,7 @@ import typer
 from rig import __version__
 from rig.cli.streams import Streams
 from rig.errors import EXIT_PASS, EXIT_SIGINT, EXIT_UNKNOWN, RigError, UsageError
+from rig.targets.registry import DEFAULT
 
 app = typer.Typer(
     name="rig",
@@ -285,15 +286,23 @@ def bootstrap(
 @app.command()
 def init(
     *,
-    hosts: Annotated[list[str], typer.Argument(metavar="HOST…", help="[user@]host[:port] of each node.")],
+    hosts: Annotated[list[str], typer.Argument(metavar="HOST…", help="[user@]host[:port] of each node; or URLs.")],
+    target: Annotated[str, typer.Option("--target", help="The system that they run, such as openai.")] = DEFAULT,
     key: Annotated[Path | None, typer.Option("--key", help="SSH private key.", show_default=False)] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The inventory to write.")] = Path("inventories/mine.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
-    """Reach the hosts over SSH and write a commented inventory of them."""
+    """Look at a cluster and write a commented inventory of it.
+
+    Hosts of exo are reached over SSH. Any OpenAI-compatible servers are given by their URLs:
+
+      rig init studio-1.local studio-2.local
+
+      rig init --target openai http://localhost:8080 http://localhost:8081
+    """
     from rig.cli.init import init as command
 
-    _exit(command(hosts=hosts, key=key, out=out, force=force))
+    _exit(command(hosts=hosts, key=key, out=out, force=force, target=target))
 
 
 @app.command()

@@ -17,7 +17,7 @@ from __future__ import annotations
 import importlib
 from typing import Final, TypeVar
 
-NAMES: Final = ("exo",)
+NAMES: Final = ("exo", "openai")
 DEFAULT: Final = "exo"
 """What an inventory means that names no target."""
 

@@ -1,0 +1,9 @@
+"""What the analysis must know of an OpenAI-compatible server: nothing but what all have."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rig.analysis.judged import Judged
+
+JUDGED: Final = Judged()
