@@ -54,6 +54,7 @@ say_exo() {
 		say home 0
 	fi
 	say exo_processes "$(ps_table | while read -r pid ppid state begun command; do
+		case $command in *' match='*) continue ;; esac # this script, or another of the rig's, was given the pattern
 		printf '%s\n' "$command" | grep -E -q -e "${match:-^$}" && printf '%s ' "$pid"
 	done)"
 	main_find || return 0

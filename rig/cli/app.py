@@ -46,7 +46,10 @@ Seed = Annotated[
     int | None,
     typer.Option("--seed", min=0, max=2**63 - 1, help="Seed of schedule and load.", show_default=False),
 ]
-Workload = Annotated[str, typer.Option("--workload", "-w", help="Name or path of the workload.")]
+Workload = Annotated[
+    str | None,
+    typer.Option("--workload", "-w", help="Name or path. Without one: the target's own.", show_default=False),
+]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Folder of a run, its name under results/, or `last`.")]
 
 
@@ -74,7 +77,7 @@ def soak(
     hours: Hours = None,
     minutes: Minutes = None,
     inventory: Inventory = None,
-    workload: Workload = "chat",
+    workload: Workload = None,
     faults: Annotated[
         str | None,
         typer.Option(
@@ -123,7 +126,7 @@ def verify(
         typer.Argument(metavar="[SCENARIO…]", help="Names or paths. [all that come with the rig]", show_default=False),
     ] = None,
     inventory: Inventory = None,
-    workload: Workload = "chat",
+    workload: Workload = None,
     out: Annotated[Path, typer.Option("--out", help="Where runs are kept.")] = Path("results"),
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the folder. [verify-N]", show_default=False)
@@ -163,7 +166,7 @@ def plan(
     hours: Hours = None,
     minutes: Minutes = None,
     inventory: Inventory = None,
-    workload: Workload = "chat",
+    workload: Workload = None,
     faults: Annotated[
         str | None, typer.Option("--faults", "-f", help="Name or path of the fault plan. [the target's own]")
     ] = None,

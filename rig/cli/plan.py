@@ -28,7 +28,7 @@ def plan(
     hours: float | None = None,
     minutes: float | None = None,
     inventory: str | None = None,
-    workload: str = "chat",
+    workload: str | None = None,
     faults: str | None = None,
     seed: int | None = None,
     as_json: bool = False,

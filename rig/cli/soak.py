@@ -21,7 +21,7 @@ def soak(
     *,
     length_s: float,
     inventory: str | None,
-    workload: str,
+    workload: str | None,
     faults: str | None,
     seed: int | None,
     out: Path,

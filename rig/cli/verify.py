@@ -66,7 +66,7 @@ def verify(
     *,
     scenarios: list[str],
     inventory: str | None,
-    workload: str,
+    workload: str | None,
     out: Path,
     name: str | None,
     yes: bool,
@@ -80,7 +80,7 @@ def verify(
     if list_them:
         return _list(chosen, as_json=as_json)
     on_nodes = load_inventory(inventory or EMBEDDED)
-    load = load_workload(workload, on_nodes.target)
+    load = load_workload(workload or fields_of(on_nodes.target).workload, on_nodes.target)
     folder = new_run_folder(out, name or _name(out))
     wanted = Wanted(inventory=inventory or EMBEDDED, folder=folder, yes=yes, clear=clear, keep_cluster=keep_cluster)
     played: list[Played] = []

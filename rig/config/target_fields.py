@@ -25,7 +25,8 @@ class TargetFields:
     process_is: str  # what is expected in the section, for who left it out
     model: type[Model] = Model  # of a workload
     roles: frozenset[str] = frozenset()  # that its nodes and processes may have, for faults to aim at
-    plan: str = "quick"  # the fault plan of who names none
+    plan: str  # the fault plan of who names none
+    workload: str  # and the workload
 
 
 def fields_of(target: str) -> TargetFields:

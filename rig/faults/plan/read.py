@@ -28,14 +28,15 @@ def read_plan(name_or_path: str) -> Loaded[Plan]:
     return Loaded(plan, written.source)
 
 
-def load_all(inventory: str, workload: str, plan: str | None) -> tuple[Inventory, Workload, Plan]:
+def load_all(inventory: str, workload: str | None, plan: str | None) -> tuple[Inventory, Workload, Plan]:
     """The three files of a run, each sound and fit for the others. Raises ConfigError, for all files at once.
 
-    Without a plan it is the one of the inventory's target.
+    Without a workload or a plan it is the one of the inventory's target.
     """
     nodes = read_inventory(inventory)
     target = nodes.value.target
-    found = (nodes, read_workload(workload, target), read_plan(plan or fields_of(target).plan))
+    usual = fields_of(target)
+    found = (nodes, read_workload(workload or usual.workload, target), read_plan(plan or usual.plan))
     check_together(*found)
     return found[0].value, found[1].value, found[2].value
 

@@ -59,4 +59,5 @@ FIELDS: Final = TargetFields(
     model=ExoModel,
     roles=frozenset({"master", "runner"}),
     plan="keeper",
+    workload="chat",
 )

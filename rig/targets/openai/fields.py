@@ -18,4 +18,5 @@ FIELDS: Final = TargetFields(
     process=ServerProcess,
     process_is="how the server is started and recognised, at least `home:` and `match:`",
     plan="servers",
+    workload="local-chat",
 )
