@@ -101,6 +101,6 @@ CASES: Final[Mapping[DefectName, Case]] = {
     "token-lost": Case(("answers-unchanged",), ("freeze",), 8, canaries=0.5),
     "token-twice": Case(("answers-unchanged",), ("freeze",), 8, canaries=0.5),
     "wrong-shard": Case(("answers-unchanged",), ("runner-kill", "node-crash"), 3),
-    "odd-replica": Case(("answers-unchanged",), ("node-crash",), 8),
+    "odd-replica": Case(("answers-unchanged",), CRASHES, 8),
     "stale-answer": Case(("answers-unchanged", "no-cross-talk"), ("master-crash", "freeze"), 6, canaries=1.0),
 }

@@ -126,7 +126,7 @@ class Behaviour:
     runners_spin: bool = False  # read by the runner process: from its first request on
     runners_outlive_instance: bool = False
     wrong_shard_on_reload: bool = False  # a model that was loaded before on a node answers otherwise
-    odd_weights_on: str = ""  # the node whose weights are others
+    odd_weights_chance: float = 0.0  # of a node, each time that it starts: its weights are others
     sends_after_resume: int = 1  # how often the first token after a pause is sent
     swap_chance: float = 0.0  # of two streams of a runner that was loaded anew
     stale_after_cancel: bool = False  # the next request gets the answer of the one that was cancelled

@@ -300,8 +300,8 @@ DEFECTS: Final[Mapping[DefectName, Defect]] = {
     ),
     "odd-replica": Defect(
         "symptom",
-        "one node has other weights of the models than the rest",
-        lambda rng: Changes({"odd_weights_on": rng.choice(["node-1", "node-2", "node-3"])}),
+        "some nodes start with other weights of the models than the rest",
+        lambda rng: Changes({"odd_weights_chance": rng.uniform(0.3, 0.5)}),
     ),
     "stale-answer": Defect(
         "symptom",

@@ -421,7 +421,8 @@ class Worker:
         self._loads[instance.model_id] += 1
         reloaded = ctx.restarted or self._loads[instance.model_id] > 1
         weights = zlib.crc32(instance.model_id.encode())
-        if ctx.behaviour.odd_weights_on == ctx.name or (reloaded and ctx.behaviour.wrong_shard_on_reload):
+        odd = any(falls_on("weights", node_id, ctx.behaviour.odd_weights_chance) for node_id in instance.nodes)
+        if odd or (reloaded and ctx.behaviour.wrong_shard_on_reload):
             weights ^= _OTHER_WEIGHTS
         runner = _Runner(runner_id, instance, rank, now, output_at=now, weights=weights, reloaded=reloaded)
         self._runners[runner_id] = runner

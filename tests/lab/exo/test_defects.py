@@ -175,15 +175,10 @@ def test_another_shard_after_a_reload(make_cluster: MakeCluster, *, wrong: bool)
     assert (ask(sim, 1) != before) is wrong
 
 
-def test_one_node_with_other_weights(make_cluster: MakeCluster) -> None:
-    answers = {
-        (name, host_of(sim)): ask(sim, 1)
-        for name in ("", "n1", "n2", "n3")
-        for sim in [make_cluster(replace(sound(), odd_weights_on=name), models={A: 1})]
-    }
-    (sound_answer,) = {answer for (odd, host), answer in answers.items() if odd != host}
-    (odd_answer,) = {answer for (odd, host), answer in answers.items() if odd == host}
-    assert odd_answer != sound_answer
+@pytest.mark.parametrize(("chance", "count"), [(0.0, 1), (0.5, 2), (1.0, 1)])
+def test_nodes_with_other_weights(make_cluster: MakeCluster, chance: float, count: int) -> None:
+    behaviour = replace(sound(), odd_weights_chance=chance)
+    assert len({ask(make_cluster(behaviour, models={A: 1}, seed=seed), 1) for seed in range(8)}) == count
 
 
 @pytest.mark.parametrize("times", [0, 1, 2])
