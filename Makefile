@@ -20,18 +20,16 @@ soak:
 	@.ci/venv run
 	@.venv/bin/rig soak --minutes 4 --yes
 
-# What is bound to timing runs once more when it failed on a busy machine: alone, in one process. Failing twice is failing.
-pytest = .venv/bin/python -m pytest -n 2 --dist loadfile $(1) || \
-	{ echo 'once more, what failed:'; .venv/bin/python -m pytest --last-failed --last-failed-no-failures none $(1); }
+pytest = .venv/bin/python -m pytest -n 2 --dist loadfile
 
 test: lint
-	$(call pytest,$(SUITES:%=--ignore=tests/%))
+	$(pytest) $(SUITES:%=--ignore=tests/%)
 
-# Suites of their own: they wait for long, or need network namespaces of their own. CI runs both.
+# The long ones: they wait for long, or need network namespaces of their own. CI runs both.
 SUITES = hosts mac verify sweep defects mutation
 suites:
 	@.ci/venv dev
-	$(call pytest,$(SUITES:%=tests/%))
+	$(pytest) $(SUITES:%=tests/%)
 
 lint:
 	@.ci/venv dev

@@ -12,21 +12,17 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 from rig.compare.compare import Comparison, compare
-from rig.compare.samples import BLOCK_S, Calm, Samples, samples_of
-from rig.report.series import gather
+from rig.compare.samples import Samples, samples_of
+from rig.report.frames import open_records
 from tests.analysis.generate import Shape, info_of, records_of
 
 SHAPE = Shape(duration_s=10_800.0, faults=68, requests=3000, views=300, baseline_s=300.0)
 
 
 def made_up(shape: Shape) -> Samples:
-    info = info_of(shape)
-    calm = Calm(BLOCK_S, open_loop=False)
-    analysis, _ = gather(info, records_of(shape), calm.add)
-    return samples_of(Path(info.run), analysis, calm)
+    return samples_of(open_records(info_of(shape), records_of(shape)))
 
 
 def pair(number: int, slower: float, shape: Shape = SHAPE) -> Comparison:

@@ -175,7 +175,7 @@ addresses_or_usage() {
 	done
 }
 
-# ---- probes: does a connection to a peer's listening socket still come about?
+# ---- probes: does a connection to a peer's listening socket still come about, and does a resolver (`ADDRESS,dns`) still answer?
 
 # probe_list -> R: every peer address at every port, at most 32.
 probe_list() {
@@ -189,7 +189,7 @@ probe_list() {
 	R=$listed_probes
 }
 
-# probe_all ITEM…: each `ADDRESS,PORT`, all at once -> answered, silent (items). Takes a little over a second when one is silent.
+# probe_all ITEM…: each `ADDRESS,PORT` or `ADDRESS,dns`, all at once -> answered, silent (items). Takes a little over a second when one is silent.
 probe_all() {
 	answered='' silent='' running=''
 	for probe; do
@@ -212,7 +212,9 @@ probe_wait() {
 }
 
 probe_one() {
-	if command -v nc >/dev/null 2>&1; then
+	if [ "$2" = dns ]; then
+		probe_resolver "$1"
+	elif command -v nc >/dev/null 2>&1; then
 		case $1 in
 		*:*) bounded "$probe_limit_s" nc -6 -z -w 1 "$1" "$2" ;;
 		*) bounded "$probe_limit_s" nc -z -w 1 "$1" "$2" ;;
@@ -222,6 +224,16 @@ probe_one() {
 		perl -MSocket=:addrinfo,SOCK_STREAM -e 'alarm 1; ($e, $a) = getaddrinfo($ARGV[0], $ARGV[1], {flags => AI_NUMERICHOST, socktype => SOCK_STREAM});
 			exit 1 if $e; socket($s, $a->{family}, SOCK_STREAM, 0) && connect($s, $a->{addr}) or exit 1' "$1" "$2"
 	fi
+}
+
+# probe_resolver ADDRESS: does it answer, whatever it answers? Asked over UDP, twice within a second, for a name that resolvers know themselves.
+probe_resolver() {
+	# shellcheck disable=SC2016 # perl
+	perl -MSocket=:addrinfo,SOCK_DGRAM -e 'alarm 2; my ($e, $a) = getaddrinfo($ARGV[0], 53, {flags => AI_NUMERICHOST, socktype => SOCK_DGRAM});
+		exit 1 if $e; socket($s, $a->{family}, SOCK_DGRAM, 0) && connect($s, $a->{addr}) or exit 1; my $id = pack "n", $$ & 0xffff;
+		for (1, 2) { send($s, $id . pack("n5", 0x100, 1, 0, 0, 0) . "\x09localhost\0" . pack("n2", 1, 1), 0); vec(my $r = "", fileno $s, 1) = 1;
+			while (select(my $ready = $r, undef, undef, 0.5) > 0) { defined recv($s, my $d, 4096, 0) or last; exit 0 if substr($d, 0, 2) eq $id && ord(substr $d, 2) & 128 } }
+		exit 1' "$1"
 }
 
 # reopen: does everything in `probes` answer again within about 2 s? Not while the other side is cut as well; so it is stated, and no condition.

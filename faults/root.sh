@@ -4,7 +4,8 @@
 #
 #   rules look                         what is here: `name=NAME` for all rules of the rig; on a Mac `referenced=0|1` and `enabled=0|1` too
 #   rules show                         the same in the words of the packet filter, for people
-#   rules cut NAME direction=both|in|out peers=A,B [clients=A,B api_port=N] [ssh=ADDRESS,PORT]
+#   rules cut NAME direction=both|in|out peers=A,B [ports=N,M] [clients=A,B api_port=N] [ssh=ADDRESS,PORT]
+#                                      with `ports`, only what goes to and from these ports of the peers, UDP and TCP
 #   rules loss|bandwidth|delay NAME amount=N peers=A,B [ssh=ADDRESS,PORT]      per cent, kbit/s, ms
 #   rules counts NAME                  `DROPPED_IPV4 DROPPED_IPV6 SEEN MARK`; MARK is the same as long as the rules are
 #   rules remove NAME, rules forget NAME       take them away; then prove it, and give back what they needed
@@ -84,6 +85,17 @@ addresses() {
 	R="$*"
 }
 
+# port_numbers LIST -> R: blank-separated
+port_numbers() {
+	IFS=,
+	# shellcheck disable=SC2086 # a list of ports
+	set -- $1
+	IFS=" $tab$nl"
+	[ $# -ge 1 ] && [ $# -le 8 ] || refuse 'ports: 1 to 8'
+	for port; do check_number ports "$port" 1 65535; done
+	R="$*"
+}
+
 check_interface() {
 	case $1 in lo | lo0 | . | .. | '' | -* | *[!A-Za-z0-9._-]* | ????????????????*) refuse "no interface: $1" ;; esac
 	interface=$1 note=$made.link-$1
@@ -91,13 +103,14 @@ check_interface() {
 
 # settings WHAT KEY=VALUE…
 settings() {
-	direction='' peers='' clients='' api_port='' ssh_address='' ssh_port='' amount='' what=$1
+	direction='' peers='' ports='' clients='' api_port='' ssh_address='' ssh_port='' amount='' what=$1
 	shift
 	for word; do
 		value=${word#*=}
 		case $what.$word in
 		cut.direction=both | cut.direction=in | cut.direction=out) direction=$value ;;
 		*.peers=*) addresses peers "$value" && peers=$R ;;
+		cut.ports=*) port_numbers "$value" && ports=$R ;;
 		cut.clients=*) addresses clients "$value" && clients=$R ;;
 		cut.api_port=*) check_number api_port "$value" 1 65535 && api_port=$value ;;
 		*.ssh=*,*)
@@ -166,7 +179,14 @@ nft_load() {
 	for address in $peers; do
 		is_v6 "$address" && ip=ip6 || ip=ip
 		case $what in
-		cut) rule_in="$ip saddr $address counter drop" rule_out="$ip daddr $address counter drop" ;;
+		cut)
+			set -- "" ""
+			[ -z "$ports" ] || {
+				set -- "{ $(printf '%s' "$ports" | tr ' ' ,) }"
+				set -- " meta l4proto { tcp, udp } th sport $1" " meta l4proto { tcp, udp } th dport $1"
+			}
+			rule_in="$ip saddr $address$1 counter drop" rule_out="$ip daddr $address$2 counter drop"
+			;;
 		loss) nft_shaped "numgen random mod 100 < $amount" ;;
 		bandwidth) nft_shaped "limit rate over $((amount / 8 + 1)) kbytes/second burst 64 kbytes" ;;
 		esac
@@ -258,8 +278,16 @@ iptables_load() {
 		iptables_rule -d "$ssh_address" RETURN -p tcp --sport "$ssh_port"
 	fi
 	for address in $peers; do
-		[ "$direction" = out ] || iptables_rule -s "$address" DROP
-		[ "$direction" = in ] || iptables_rule -d "$address" DROP
+		if [ -z "$ports" ]; then
+			[ "$direction" = out ] || iptables_rule -s "$address" DROP
+			[ "$direction" = in ] || iptables_rule -d "$address" DROP
+		fi
+		for port in $ports; do
+			for protocol in udp tcp; do
+				[ "$direction" = out ] || iptables_rule -s "$address" DROP -p $protocol --sport "$port"
+				[ "$direction" = in ] || iptables_rule -d "$address" DROP -p $protocol --dport "$port"
+			done
+		done
 	done
 	for address in $clients; do
 		iptables_rule -s "$address" DROP -p tcp --dport "$api_port"
@@ -423,8 +451,16 @@ pf_cut() {
 	fi
 	for address in $peers; do
 		is_v6 "$address" && family=inet6 || family=inet
-		[ "$direction" = out ] || printf 'block drop quick %s from %s to any\n' "$family" "$address"
-		[ "$direction" = in ] || printf 'block drop quick %s from any to %s\n' "$family" "$address"
+		if [ -z "$ports" ]; then
+			[ "$direction" = out ] || printf 'block drop quick %s from %s to any\n' "$family" "$address"
+			[ "$direction" = in ] || printf 'block drop quick %s from any to %s\n' "$family" "$address"
+		fi
+		for port in $ports; do
+			for protocol in udp tcp; do
+				[ "$direction" = out ] || printf 'block drop quick %s proto %s from %s port %s to any\n' "$family" $protocol "$address" "$port"
+				[ "$direction" = in ] || printf 'block drop quick %s proto %s from any to %s port %s\n' "$family" $protocol "$address" "$port"
+			done
+		done
 	done
 	for address in $clients; do
 		printf 'block drop quick proto tcp from %s to any port %s\n' "$address" "$api_port"
@@ -464,7 +500,7 @@ pf_counts() {
 	counters=$(in_anchor -s $counted -v) || fail "pfctl: $counters"
 	mark "$listed$nl$(printf '%s\n' "$counters" | grep -v Evaluations:)" # `Inserted: … pid N`, too
 	printf '%s\n' "$counters" | awk -v mark="$R" '
-		/^[a-z]/ { family = /^block / && !/ proto / ? (/ inet6 / ? "6" : "4") : /^dummynet/ ? "seen" : "" }
+		/^[a-z]/ { family = /^block / && !/ proto tcp / ? (/ inet6 / ? "6" : "4") : /^dummynet/ ? "seen" : "" }
 		family != "" && /Packets:/ { for (i = 1; i < NF; i++) if ($i == "Packets:") sum[family] += $(i + 1) }
 		END { print sum["4"] + 0, sum["6"] + 0, sum["seen"] + 0, mark }'
 }

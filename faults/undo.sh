@@ -173,11 +173,14 @@ undo() {
 }
 
 undo_kind() {
+	[ -z "$table" ] || { # of whatever kind
+		undo_rules
+		return
+	}
 	case $kind in
 	freeze) undo_stopped ;;
 	crash) undo_stopped && undo_killed ;;
 	runner-kill) now && undone_ms=$R ;;
-	partition | net-loss | net-bandwidth | net-delay) undo_rules ;;
 	cpu-hog | memory-pressure) undo_hogs ;;
 	disk-fill) undo_fill ;;
 	link-down) undo_link ;;

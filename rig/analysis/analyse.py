@@ -1,16 +1,20 @@
-"""A journal, read once from front to back, to everything that is said of the run."""
+"""The analysis of a run: its journal, read once from front to back."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
 from rig.analysis.firsts import Firsts
 from rig.analysis.intake.batches import Batch, batches
+from rig.analysis.intake.pairing import Pairing
 from rig.analysis.intake.reading import reading
-from rig.analysis.intake.ticks import Beside, Health, Index
+from rig.analysis.intake.steps import Ended, Section, Step, steps
+from rig.analysis.intake.ticks import Beside
 from rig.analysis.kinds import KindRow, UnwedgingRow, kind_rows, unwedging_rows
 from rig.analysis.recovery.decision import Recovery
 from rig.analysis.recovery.faults import Fault, Window
@@ -19,10 +23,9 @@ from rig.analysis.recovery.stalls import Stalls
 from rig.analysis.recovery.tracker import RecoveryTracker
 from rig.analysis.requests.counting import RequestCounter
 from rig.analysis.requests.during import During, Times
-from rig.analysis.requests.settled import Listener, Settled
+from rig.analysis.requests.settled import Listener
 from rig.analysis.requests.tally import Tally
 from rig.analysis.settings import Settings, settings_of
-from rig.analysis.symptoms.speed import SpeedWatch
 from rig.analysis.symptoms.watch import Watch
 from rig.journal.read import ReadNotes, Run
 from rig.journal.records import (
@@ -33,7 +36,6 @@ from rig.journal.records import (
     HeldBack,
     PhaseStarted,
     Redeployed,
-    RequestStarted,
     RunEnded,
     Unwedged,
 )
@@ -41,14 +43,14 @@ from rig.journal.run import RunInfo
 
 MAX_LISTED: Final = 200
 AT_ONCE: Final = 10_000
-"""So many requests of one source are waited for before they are counted."""
+"""Requests of one source are counted when at least this many wait."""
 UNLOCKED_S: Final = 90.0
-"""And so long: that a lock was lost is found out as late."""
+"""Requests are not counted for this long: the loss of a lock may be noticed this late."""
 
 
 @dataclass(kw_only=True)
 class Analysis:
-    """`end_t` is the time of the last record. Of `findings` and the like the first 200 are kept."""
+    """`end_t` is the time of the last record. Lists of records, `findings` among them, keep the first 200."""
 
     info: RunInfo
     settings: Settings
@@ -79,7 +81,7 @@ class Analysis:
 
     @property
     def baseline(self) -> Window | None:
-        """The time of load without faults, as far as the phases tell."""
+        """The time of load without faults, from the phases."""
         return baseline_of(self.phases)
 
     @property
@@ -89,7 +91,7 @@ class Analysis:
 
 @dataclass
 class _Said:
-    """What records say outright."""
+    """Records that are kept as they are."""
 
     ended: RunEnded | None = None
     held_back: HeldBack | None = None
@@ -120,54 +122,9 @@ class _Said:
             case _:
                 pass
 
-    def baseline(self) -> Window | None:
-        return baseline_of(self.phases)
-
-
-class _OfLoad:
-    """What is said of the load is heard more than once."""
-
-    def __init__(
-        self, speed: SpeedWatch, during: During, recoveries: Sequence[Recovery], listener: Listener | None
-    ) -> None:
-        self._speed, self._during, self._recoveries, self._listener = speed, during, recoveries, listener
-
-    def settled(self, batch: Settled) -> None:
-        self._speed.take(batch.attempts)
-        marked = self._during.take(batch, self._recoveries)
-        if self._listener is not None:
-            self._listener.settled(marked)
-
-    def unfinished(self, start: RequestStarted, end_t: float) -> None:
-        if self._listener is not None:
-            self._listener.unfinished(start, end_t)
-
-
-class _Ticks:
-    """Hands over what was written of a batch's health and indices before each other record."""
-
-    def __init__(
-        self,
-        batch: Batch,
-        looks: Sequence[Callable[[Health], None]],
-        indexed: Sequence[Callable[[Sequence[Index]], None]],
-    ) -> None:
-        self._health, self._indices = batch.health, batch.indices
-        self._looks, self._indexed = looks, indexed
-        self._at = (0, 0)
-
-    def pass_to(self, health: int, indices: int) -> None:
-        (first, earliest), self._at = self._at, (health, indices)
-        if first < health:
-            for look in self._looks:
-                look(self._health[first:health])
-        if earliest < indices:
-            for index in self._indexed:
-                index(self._indices[earliest:indices])
-
 
 def baseline_of(phases: Sequence[PhaseStarted]) -> Window | None:
-    """From the beginning of the phase of that name to that of the next."""
+    """From the start of the phase `baseline` to the start of the next phase."""
     for index, phase in enumerate(phases):
         if phase.phase == "baseline":
             later = phases[index + 1 : index + 2]
@@ -184,8 +141,8 @@ def analyse(
 ) -> Analysis:
     """One pass over the records, in the order of the journal. Never fails on what a journal can hold.
 
-    `listener` is told how each request and probe was counted, some time after its last record; `beside` of other
-    records as they come.
+    `listener` receives each request and probe as it was counted, some time after its last record; `beside` receives
+    all other records as they come.
     """
     return analyse_batches(info, batches(records), notes, listener, beside)
 
@@ -197,80 +154,106 @@ def analyse_batches(
     listener: Listener | None = None,
     beside: Beside | None = None,
 ) -> Analysis:
-    """The same of records that were put together before."""
-    tracker = RecoveryTracker(settings_of(info))
-    settings, context, pairing = tracker.settings, tracker.context, tracker.pairing
-    watch, said = Watch(context, info.embedded), _Said()
-    during = During(settings)
-    load = RequestCounter("load", context, _OfLoad(watch.speed, during, tracker.recoveries, listener))
-    probes = RequestCounter("probe", context, listener)
-    feeds: list[Callable[[AnyRecord], None]] = [tracker.note, watch.feed, said.feed]
-    indexed = [context.indices, watch.indices]
-    if beside is not None:
-        feeds.append(beside.feed)
-        indexed.append(beside.indices)
-    for batch in found:
-        attempts = pairing.join(batch)
-        ended = served = fed = 0
-        ticks = _Ticks(batch, [context.health, watch.look], indexed)
-        for stretch in batch.stretches:
-            for at in range(fed, stretch.others):
-                ticks.pass_to(*batch.before[at])
-                for feed in feeds:
-                    feed(batch.others[at])
-            part = attempts.part(slice(ended, stretch.attempts))
-            tracker.take(part, batch.served[served : stretch.served], stretch.now_t, pairing.open_t(stretch))
-            ended, served, fed = stretch.attempts, stretch.served, stretch.others
-            watch.seen_t = stretch.last_t
-        ticks.pass_to(len(batch.health), len(batch.indices))
-        if len(batch.health):
-            watch.speed.health(batch.health)
-            if beside is not None:
-                beside.health(batch.health)
-        pairing.close(batch)
-        tracker.settle()
-        for counter in (load, probes):
-            counter.ended(attempts)
+    """The same from the batches that the intake makes of records."""
+    walk = _Walk(info, listener, beside)
+    for step in steps(found, walk.pairing):
+        walk.take(step)
+    return walk.finish(notes or ReadNotes())
+
+
+class _Walk:
+    """Hands each step of the journal down to its judges: recoveries first, then requests, which depend on them."""
+
+    def __init__(self, info: RunInfo, listener: Listener | None, beside: Beside | None) -> None:
+        self.pairing = Pairing()
+        self._info, self._listener, self._beside = info, listener, beside
+        self._tracker = tracker = RecoveryTracker(settings_of(info))
+        self._context = context = tracker.context
+        self._said = _Said()
+        self._watch = watch = Watch(context, info.embedded)
+        self._during = During(tracker.settings)
+        self._load, self._probes = RequestCounter("load", context), RequestCounter("probe", context)
+        self._feeds = [tracker.note, watch.feed, self._said.feed]
+        self._indices = [context.indices, watch.indices]
+        if beside is not None:
+            self._feeds.append(beside.feed)
+            self._indices.append(beside.indices)
+
+    def take(self, step: Step) -> None:
+        match step:
+            case Ended():
+                self._tracker.take(step)
+                self._watch.seen_t = step.last_t
+            case Section():
+                self._close(step)
+            case np.ndarray():
+                self._context.health(step)
+                self._watch.look(step)
+            case list():
+                for indices in self._indices:
+                    indices(step)
+            case _:
+                for feed in self._feeds:
+                    feed(step)
+
+    def _close(self, section: Section) -> None:
+        if len(section.health):
+            self._watch.speed.health(section.health)
+            if self._beside is not None:
+                self._beside.health(section.health)
+        self._tracker.settle()
+        for counter in (self._load, self._probes):
+            counter.ended(section.attempts)
             if counter.waiting >= AT_ONCE:
-                before_t = min(tracker.settled_t(), context.now_t - UNLOCKED_S)
-                counter.settle(before_t, tracker.recoveries, tracker.rescues, said.baseline())
-    recoveries = tracker.finish()
-    watch.finish(context.now_t)
-    for counter in (load, probes):
-        counter.settle(math.inf, tracker.recoveries, tracker.rescues, said.baseline())
-    faults, requests = context.faults.all(), load.finish(pairing)
-    return Analysis(
-        info=info,
-        settings=settings,
-        end_t=context.now_t,
-        ended=said.ended,
-        phases=said.phases,
-        faults=faults,
-        recoveries=recoveries,
-        rescues=tracker.rescues,
-        kinds=kind_rows(settings.plan_kinds, faults, recoveries, requests.by_fault),
-        unwedgings=unwedging_rows(said.unwedged, requests.by_unwedging),
-        requests=requests,
-        probes=probes.finish(pairing),
-        held_back=said.held_back,
-        during={
-            kind: during.by_kind[kind]
-            for kind in dict.fromkeys(fault.kind for fault in faults)
-            if kind in during.by_kind
-        },
-        stalls=context.stalls,
-        unlocked_t=None if math.isinf(context.unlocked_t) else context.unlocked_t,
-        rejoins=context.windows.rejoins.windows(),
-        orphans=pairing.orphans,
-        repeated=pairing.repeated,
-        redeployed=said.redeployed,
-        unwedged=said.unwedged,
-        findings=said.findings,
-        finding_count=said.finding_count,
-        died=said.died,
-        watch=watch,
-        notes=notes or ReadNotes(),
-    )
+                self._settle(counter, min(self._tracker.settled_t(), self._context.now_t - UNLOCKED_S))
+
+    def _settle(self, counter: RequestCounter, before_t: float) -> None:
+        recoveries, rescues = self._tracker.recoveries, self._tracker.rescues
+        for settled in counter.settle(before_t, recoveries, rescues, baseline_of(self._said.phases)):
+            if counter is self._load:
+                self._watch.speed.take(settled.attempts)
+                settled = self._during.take(settled, recoveries)  # noqa: PLW2901
+            if self._listener is not None:
+                self._listener.settled(settled)
+
+    def finish(self, notes: ReadNotes) -> Analysis:
+        tracker, context, said, pairing = self._tracker, self._context, self._said, self.pairing
+        recoveries, settings = tracker.finish(), tracker.settings
+        self._watch.finish(context.now_t)
+        for counter in (self._load, self._probes):
+            self._settle(counter, math.inf)
+        if self._listener is not None:
+            for start in (*self._load.unfinished(pairing), *self._probes.unfinished(pairing)):
+                self._listener.unfinished(start, context.now_t)
+        faults, requests, by_kind = context.faults.all(), self._load.finish(pairing), self._during.by_kind
+        return Analysis(
+            info=self._info,
+            settings=settings,
+            end_t=context.now_t,
+            ended=said.ended,
+            phases=said.phases,
+            faults=faults,
+            recoveries=recoveries,
+            rescues=tracker.rescues,
+            kinds=kind_rows(settings.plan_kinds, faults, recoveries, requests.by_fault),
+            unwedgings=unwedging_rows(said.unwedged, requests.by_unwedging),
+            requests=requests,
+            probes=self._probes.finish(pairing),
+            held_back=said.held_back,
+            during={kind: by_kind[kind] for kind in dict.fromkeys(fault.kind for fault in faults) if kind in by_kind},
+            stalls=context.stalls,
+            unlocked_t=None if math.isinf(context.unlocked_t) else context.unlocked_t,
+            rejoins=context.windows.rejoins.windows(),
+            orphans=pairing.orphans,
+            repeated=pairing.repeated,
+            redeployed=said.redeployed,
+            unwedged=said.unwedged,
+            findings=said.findings,
+            finding_count=said.finding_count,
+            died=said.died,
+            watch=self._watch,
+            notes=notes,
+        )
 
 
 def analyse_run(run: Run) -> Analysis:

@@ -1,4 +1,4 @@
-"""A list that keeps the first so many, for what a run may have any number of."""
+"""A list that keeps its first items only, for things of which a run may have any number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Firsts(list[T]):
-    """What is appended when it holds `most` is not kept."""
+    """Drops what is appended once it holds `most` items."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

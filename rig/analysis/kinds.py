@@ -1,4 +1,4 @@
-"""One row for each kind of fault: what became of the faults, and of the models after them. And for what the rig did."""
+"""One row for each kind of fault: what became of the faults, and of the models after them; and rows of unwedgings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rig.journal.records import Unwedged
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """Of one group of recoveries, in seconds: from the heal, and to serving from the strike as well."""
+    """Of one group of recoveries, in seconds from the heal; time to serve also from the strike."""
 
     time_to_serve: Distribution
     serve_from_strike: Distribution
@@ -25,8 +25,9 @@ class Times:
 class KindRow:
     """`planned` counts the faults that the run reached. Classes count pairs of fault and model.
 
-    `times` has the groups `survived`, `replaced` and `affected` (all that were affected, also those whose instance is
-    not known and those that another fault cut short). What did not recover counts in every group it may belong to.
+    `times` has the groups `survived`, `replaced` and `affected` (all that were affected, including those whose instance
+    is unknown and those that another fault cut short). A model that did not recover counts in every group to which it
+    may belong.
     """
 
     kind: str
@@ -54,7 +55,7 @@ CLASSES: tuple[Class, ...] = ("survived", "replaced", "unaffected", "not recover
 def kind_rows(
     kinds: Sequence[str], faults: Sequence[Fault], recoveries: Sequence[Recovery], counts: Mapping[int, FaultCounts]
 ) -> list[KindRow]:
-    """Rows for the plan's kinds in its order, and for others that were struck all the same."""
+    """Rows for the kinds of the plan, in its order, then for other kinds that were struck."""
     names = dict.fromkeys([*kinds, *(fault.kind for fault in faults)])
     return [
         _row(
@@ -102,7 +103,7 @@ def _row(
 
 @dataclass(frozen=True, kw_only=True)
 class UnwedgingRow:
-    """All that the rig restarted after one fault, and what that did to requests: it is neither a fault nor calm."""
+    """What the rig restarted after one fault, and what that did to requests: it is neither a fault nor calm weather."""
 
     fault: int
     from_t: float  # the first restart
@@ -117,14 +118,14 @@ class UnwedgingRow:
 def unwedging_rows(unwedged: Sequence[Unwedged], counts: Mapping[int, FaultCounts]) -> list[UnwedgingRow]:
     """In the order in which the rig stepped in."""
     by_fault: dict[int, list[Unwedged]] = {}
-    for one in unwedged:
-        by_fault.setdefault(one.fault, []).append(one)
+    for record in unwedged:
+        by_fault.setdefault(record.fault, []).append(record)
     return [
         UnwedgingRow(
             fault=fault,
-            from_t=min(one.started_t for one in restarts),
-            to_t=max(one.ended_t for one in restarts),
-            nodes=sorted({one.node for one in restarts}),
+            from_t=min(record.started_t for record in restarts),
+            to_t=max(record.ended_t for record in restarts),
+            nodes=sorted({record.node for record in restarts}),
             exposed=count.exposed,
             error=count.error,
             lost=count.lost,
@@ -142,7 +143,7 @@ def _belongs(recovery: Recovery, group: str) -> bool:
 
 
 def times(recoveries: Sequence[Recovery]) -> Times:
-    """A model that served but never for good has a time to serve, and no end of its sustained recovery."""
+    """A model that served, but never for good, has a time to serve and no sustained recovery."""
     return Times(
         time_to_serve=_of([(r.time_to_serve_s, r.at_least_s) for r in recoveries]),
         serve_from_strike=_of([(r.serve_from_strike_s, r.until_t - r.strike_t) for r in recoveries]),

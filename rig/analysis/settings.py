@@ -7,25 +7,55 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
-from rig.analysis.requests.counts import NO_OBJECTIVES, Objectives
+import numpy as np
+from numpy.typing import NDArray
+
 from rig.faults.plan.plan import Plan
 from rig.journal.run import RunInfo
 from rig.targets import registry
 
+_Floats: TypeAlias = NDArray[np.float64]
 OWN_NODE_TOLERANCE_S: Final = 1.0
-"""A fault that came so soon after a request's last progress may have stopped it (at pace 1)."""
+"""A fault that came this soon after a request's last progress may have stopped it (at pace 1)."""
 LEAD_S: Final = 0.5
-"""What is struck or restarted stops so long before that is known: a tree is stopped before it is killed (at pace 1)."""
+"""Processes stop this long before a strike or restart is known: a tree is stopped before it is killed (at pace 1)."""
 
 CALM_ERRORS: Final = float(Plan.model_fields["calm_errors"].default)
-"""The bound of runs that were written before plans had one."""
+"""The bound of runs whose plan has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objectives:
+    """Seconds; None sets no objective. TTFT and ITL apply to streams alone.
+
+    Goodput counts the requests that meet *all* objectives (DistServe, OSDI 2024; `vllm bench serve --goodput`).
+    """
+
+    ttft_s: float | None = None
+    itl_s: float | None = None
+    e2el_s: float | None = None
+
+    @property
+    def any(self) -> bool:
+        return (self.ttft_s, self.itl_s, self.e2el_s) != (None, None, None)
+
+    def met(self, ttft_s: _Floats, itl_s: _Floats, e2el_s: _Floats) -> NDArray[np.bool_]:
+        """Mask of the requests that met every objective; a time that a request cannot have (NaN) is met."""
+        met = np.ones(len(e2el_s), dtype=np.bool_)
+        for limit_s, values in ((self.ttft_s, ttft_s), (self.itl_s, itl_s), (self.e2el_s, e2el_s)):
+            if limit_s is not None:
+                met &= ~(values > limit_s)
+        return met
+
+
+NO_OBJECTIVES: Final = Objectives()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Durations in seconds of the run's clock; `bounds` maps a fault kind to its bound of time to serve, if it has one.
+    """Durations are in seconds of the run's clock. `bounds` maps a fault kind to its bound of time to serve, if any.
 
     `calm_errors` is how many of the requests that nothing touched may get an error, as a share. `due_kinds` are the
     kinds among the faults that a run of this length was expected to strike.
@@ -50,7 +80,7 @@ class Settings:
 
 
 def settings_of(info: RunInfo) -> Settings:
-    """The settings of a run; what `run.json` does not say keeps the default of the configuration, paced."""
+    """The settings of a run. Missing values in `run.json` get the defaults of the configuration, paced."""
     plan, workload, pace = info.plan, info.workload, max(info.pace, 1.0)
     kinds = {str(kind): _mapping(value) for kind, value in _mapping(plan.get("kinds")).items()}
     bounds = {kind: float(bound) for kind, value in kinds.items() if (bound := value.get("time_to_serve")) is not None}

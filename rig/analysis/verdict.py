@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from rig.analysis.analyse import Analysis
-from rig.analysis.checks import faults, recoveries, requests, rig, timing
+from rig.analysis.checks import answers, faults, recoveries, requests, rig, timing
 from rig.analysis.checks.check import Check, CheckResult, evidence
 from rig.analysis.checks.needs import NEEDS
 from rig.analysis.checks.of_target import checks_of_target
 from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
 from rig.journal.records import Facet
+from rig.targets import registry
 
 
 def checks_of(target: str) -> tuple[Check, ...]:
@@ -19,6 +20,7 @@ def checks_of(target: str) -> tuple[Check, ...]:
     its = checks_of_target(target)
     return (
         *requests.CHECKS,
+        *answers.CHECKS,
         *faults.CHECKS,
         *recoveries.CHECKS,
         *its.own,
@@ -26,6 +28,11 @@ def checks_of(target: str) -> tuple[Check, ...]:
         *rig.CHECKS,
         *timing.CHECKS,
     )
+
+
+def known_checks() -> tuple[Check, ...]:
+    """Those of runs on any target, each name once."""
+    return tuple({check.name: check for target in registry.NAMES for check in checks_of(target)}.values())
 
 
 _OF_REQUESTS: Final = frozenset(check.name for check in requests.CHECKS)

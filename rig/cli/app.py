@@ -369,6 +369,19 @@ def show(
 
 
 @app.command()
+def explain(
+    *,
+    word: Annotated[
+        str | None, typer.Argument(metavar="WORD", help="A check, a figure, a kind of fault. [all]", show_default=False)
+    ] = None,
+) -> None:
+    """What a word of the reports means."""
+    from rig.cli.explain import explain_word as command
+
+    _exit(command(word=word))
+
+
+@app.command()
 def load(
     *,
     url: Annotated[str, typer.Option("--url", help="Base URL of an OpenAI-compatible server.")],

@@ -10,11 +10,11 @@ from rich.text import Text
 
 from rig.compare.compare import compare_folders
 from rig.compare.words import as_json as comparison_json
-from rig.compare.words import conclusions, tables
+from rig.compare.words import conclusions, stamps, tables, title
+from rig.compare.words import markdown as as_markdown
 from rig.errors import EXIT_FAIL, EXIT_PASS
 from rig.report.console import print_table
 from rig.report.find import find_run
-from rig.report.markdown import escape, table_markdown
 from rig.report.plain import console_on
 
 
@@ -31,14 +31,12 @@ def compare(
     if as_json:
         sys.stdout.write(json.dumps(comparison_json(found), indent=2, allow_nan=False, ensure_ascii=False) + "\n")
     elif markdown:
-        listed = "\n".join(f"- {escape(line)}" for line in conclusions(found))
-        parts = [f"## {escape(found.base.name)} and what came after", listed, *map(table_markdown, tables(found))]
-        sys.stdout.write("\n\n".join(parts) + "\n")
+        sys.stdout.write(as_markdown(found))
     else:
         console = console_on()
         for table in tables(found):
             print_table(table, console)
             console.print()
-        for line in conclusions(found):
-            console.print(Text(line, style="bold red" if ": worse: " in line and found.regressed else ""))
+        for line in [*stamps(found), *conclusions(found), title(found)]:
+            console.print(Text(line, style="bold red" if "WORSE" in line else ""))
     return EXIT_FAIL if fail_on_regression and found.regressed else EXIT_PASS

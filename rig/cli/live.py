@@ -27,6 +27,7 @@ from rig.journal.records import (
 )
 from rig.soak.awaited import workers_of
 from rig.soak.run import SoakRun
+from rig.written import duration
 
 _REFRESH_S: Final = 0.25
 _STATUS_EVERY_S: Final = 30.0
@@ -71,7 +72,7 @@ def news_of(record: AnyRecord) -> str | None:
         case FaultChanged(state=state) if state in _LOUD:
             reason = f": {record.reason}" if record.reason else ""
             where = f" on {', '.join(record.nodes)}" if record.nodes else ""
-            hold = f" for {record.hold_s:.1f} s" if state == "struck" and record.hold_s else ""
+            hold = f" for {duration(record.hold_s)}" if state == "struck" and record.hold_s else ""
             line = f"fault {record.fault} {record.fault_kind} ({record.aim}) {state}{where}{hold}{reason}"
         case Unwedged():
             done = "restarted" if record.ok else "NOT restarted"
@@ -123,7 +124,7 @@ async def _lines(run: SoakRun, console: Console, counter: Counter) -> None:
                 text = f"{run.journal.now():8.1f} s  waiting for {line}"
                 console.print(text, markup=False, highlight=False, soft_wrap=True)
             continue
-        left = "" if run.end_t is None else f", {max(0.0, run.end_t - run.journal.now()):.0f} s left"
+        left = "" if run.end_t is None else f", {duration(max(0.0, run.end_t - run.journal.now()))} left"
         console.print(
             f"{run.journal.now():8.1f} s  {counter.text()}{left}", markup=False, highlight=False, soft_wrap=True
         )
@@ -152,7 +153,11 @@ def _progress(run: SoakRun) -> RenderableType:
     done_s = 0.0 if run.load_t is None else min(now - run.load_t, length_s)
     row = Table.grid(padding=(0, 1))
     bar = ProgressBar(total=length_s, completed=done_s, width=40)
-    row.add_row(Text(f"{run.phase:9}"), bar, Text(f"{done_s:.0f} of {length_s:.0f} s, {length_s - done_s:.0f} s left"))
+    row.add_row(
+        Text(f"{run.phase:9}"),
+        bar,
+        Text(f"{duration(done_s)} of {duration(length_s)}, {duration(length_s - done_s)} left"),
+    )
     return row
 
 
@@ -186,7 +191,7 @@ def _models(run: SoakRun) -> RenderableType:
     statuses = {one["model"]: one["status"] for one in run.observer.view.deployments().values()}
     for model in run.settings.models:
         success = run.successes.latest.get(model)
-        ago = "never" if success is None else f"{run.journal.now() - success.ended_t:.1f} s ago"
+        ago = "never" if success is None else f"{duration(run.journal.now() - success.ended_t)} ago"
         table.add_row(model, str(statuses.get(model, "not listed")), workers_of(run.observer.view, model), ago)
     return table
 
@@ -195,11 +200,11 @@ def _fault(run: SoakRun) -> str:
     fault, now = run.injector.fault, run.journal.now()
     if fault is None or run.recovering.in_force is None:
         if run.injector.strike_due_t is not None:
-            return f"next fault in {max(0.0, run.injector.strike_due_t - now):.1f} s"
+            return f"next fault in {duration(max(0.0, run.injector.strike_due_t - now))}"
         return "no fault in force"
     name = f"fault {fault.planned.index} {fault.planned.kind.name} ({fault.planned.aim})"
     if fault.healed_t is not None:
-        return f"{name}: healed {now - fault.healed_t:.1f} s ago, recovering"
+        return f"{name}: healed {duration(now - fault.healed_t)} ago, recovering"
     if fault.struck_t is not None:
-        return f"{name} in force, {max(fault.struck_t + fault.planned.hold_s - now, 0.0):.1f} s to go"
+        return f"{name} in force, {duration(max(fault.struck_t + fault.planned.hold_s - now, 0.0))} to go"
     return f"{name} {fault.state}"

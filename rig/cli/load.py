@@ -86,7 +86,7 @@ def load(
         journal.subscribe(stalls.feed)
         journal.subscribe(tally.feed)
         try:
-            driver = LoadDriver(workload, {ENTRY: url}, journal, seed=seed or 0, requests=requests)
+            driver = LoadDriver(workload, {ENTRY: url}, journal, seed=seed or 0, requests=requests, token_a_chunk=False)
             settle_collector()
             signal_exit = uvloop.run(_run(driver, tally, requests, own_health(journal)))
         finally:

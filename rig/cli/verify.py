@@ -35,6 +35,7 @@ from rig.verify.read import load_scenario, stock_scenarios
 from rig.verify.run import Result, Stand, run_scenario
 from rig.verify.scenario import Scenario
 from rig.verify.scenario import Step as ScenarioStep
+from rig.written import duration
 
 EMBEDDED: Final = "embedded"
 _HARMING: Final = Plan(name="verify", kinds=dict.fromkeys(["node-crash", *KILLS_OF_WORKERS], KindPlan()))
@@ -288,7 +289,7 @@ def _print(played: list[Played], inventory: Inventory) -> None:
             continue
         wanted = set(one.scenario.proves)
         proves = ", ".join(f"{c.name}" for c in one.verdict.checks if c.name in wanted and c.status == "pass")
-        table.add_row(one.verdict.word, one.scenario.name, proves, f"{one.took_s:.0f} s", "\n".join(_wrong(one)))
+        table.add_row(one.verdict.word, one.scenario.name, proves, duration(one.took_s), "\n".join(_wrong(one)))
     console.print(table)
 
 

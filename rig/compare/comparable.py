@@ -6,15 +6,25 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from rig.analysis.analyse import Analysis
+from rig.compare.samples import Samples
 from rig.journal.run import RunInfo
+from rig.written import duration
 
 
-def objections(base: Analysis, head: Analysis) -> list[str]:
+def aborted(run: Samples) -> bool:
+    """Whether the rig had to give the target up: no accident, but the worst result there is."""
+    return run.analysis.ended is not None and run.analysis.ended.reason == "aborted"
+
+
+def objections(base: Samples, head: Samples) -> list[str]:
     """Why they cannot be compared, a line each; empty when they can."""
-    one, other = base.info, head.info
-    found = [f"{analysis.info.run} did not finish" for analysis in (base, head) if not analysis.finished]
+    one, other = base.analysis.info, head.analysis.info
+    found = [f"{base.name} did not finish"] if not base.analysis.finished else []
+    if not head.analysis.finished and not aborted(head):
+        found.append(f"{head.name} did not finish")
     if one.embedded != other.embedded:
-        found.append(f"{one.run if one.embedded else other.run} ran on the embedded cluster, the other on real nodes")
+        embedded = base if one.embedded else head
+        found.append(f"{embedded.name} ran on the embedded cluster, the other on real nodes")
     if one.pace != other.pace:
         found.append(f"pace {one.pace:g} against {other.pace:g}")
     found += _differences("inventory", _inventory(one), _inventory(other))
@@ -30,7 +40,7 @@ def remarks(base: Analysis, head: Analysis) -> list[str]:
     for name, left, right in (
         ("behaviour of the embedded cluster", one.behaviour, other.behaviour),
         ("seed", one.seed, other.seed),
-        ("planned length in seconds", one.duration_s, other.duration_s),
+        ("planned length", duration(one.duration_s), duration(other.duration_s)),
         ("rig", _rig(one), _rig(other)),
         ("target", _target(one), _target(other)),
     ):

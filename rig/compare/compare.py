@@ -16,12 +16,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final, Literal, TypeAlias
 
-from rig.compare.comparable import objections, remarks
+from rig.compare.comparable import aborted, objections, remarks
 from rig.compare.holm import adjusted, rejected
 from rig.compare.ranks import RankTest, Stratum, rank_test
-from rig.compare.resample import Interval, median_of, ratio_of_medians, typical_ratio
-from rig.compare.samples import GROUPS, Samples, itl_of, read_samples, ttft_of
+from rig.compare.resample import Interval, median_of, ratio_of_means, ratio_of_medians, typical_ratio
+from rig.compare.samples import GROUPS, Samples, read_samples
 from rig.errors import UsageError
+from rig.written import duration
 
 ALPHA: Final = 0.02
 HEADLINE_WEIGHT: Final = 1.0  # as much as all other figures of a run together
@@ -30,7 +31,8 @@ LEAST_ENDLESS: Final = 0.05  # or 5 % more of those that never ended
 LEAST_COUNT: Final = 3
 
 Unit: TypeAlias = Literal["s", "per fault", "share"]
-Word: TypeAlias = Literal["worse", "better", "alike", "too few"]
+Word: TypeAlias = Literal["worse", "better", "alike", "unclear", "too few"]
+"""`alike`: the interval shows that no difference is large enough to matter; `unclear`: it does not show that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +71,14 @@ class Against:
 
     @property
     def worse(self) -> list[str]:
-        """What got worse, by name."""
+        """What got worse, by name. A run that had to be aborted is the worst of all."""
         named = [figure.name for figure in self.figures if figure.word == "worse"]
-        if self.verdict_broke is None:
-            return named
-        failed = ", ".join(check.name for check in self.head.verdict.checks if check.status == "fail")
-        return [f"verdict: {self.verdict_broke}, now fail ({failed})", *named]
+        if self.verdict_broke is not None:
+            failed = ", ".join(check.name for check in self.head.verdict.checks if check.status == "fail")
+            named.insert(0, f"verdict: {self.verdict_broke}, now fail ({failed})")
+        if aborted(self.head) and (ended := self.head.analysis.ended) is not None:
+            named.insert(0, f"aborted after {duration(ended.t)}: {ended.detail or 'no reason given'}")
+        return named
 
     @property
     def better(self) -> list[str]:
@@ -100,7 +104,7 @@ def compare_folders(folders: Sequence[Path], *, force: bool = False) -> Comparis
 
 def compare(base: Samples, heads: Sequence[Samples], *, force: bool = False) -> Comparison:
     """Raises UsageError when runs cannot be compared and that is not forced."""
-    refused = [tuple(objections(base.analysis, head.analysis)) for head in heads]
+    refused = [tuple(objections(base, head)) for head in heads]
     if any(refused) and not force:
         why = "".join(
             f"\n  {base.name} and {head.name}: {line}"
@@ -155,11 +159,10 @@ def _figures(base: Samples, head: Samples) -> list[_Draft]:
     drafts.append(_Draft("outage", "s", _strata(kinds, base.outage, head.outage)))
     drafts.append(_Draft("errors and lost", "per fault", _strata(kinds, base.failed, head.failed)))
     drafts.append(_Draft("lost", "per fault", _strata(kinds, base.lost, head.lost)))
-    drafts.append(_Draft("failing in calm weather", "share", [Stratum(base.calm.failing(), head.calm.failing())]))
+    drafts.append(_Draft("failing in calm weather", "share", [Stratum(base.failing, head.failing)]))
     for model in dict.fromkeys([*base.models, *head.models]):
-        for name, of in (("TTFT", ttft_of), ("ITL", itl_of)):
-            values = [run.calm.medians(model, of) for run in (base, head)]
-            drafts.append(_Draft(f"{name}, {model}", "s", [Stratum(*values)]))
+        drafts.append(_Draft(f"TTFT, {model}", "s", _strata([model], base.ttft, head.ttft)))
+        drafts.append(_Draft(f"ITL, {model}", "s", _strata([model], base.itl, head.itl)))
     return [draft for draft in drafts if any(stratum.base or stratum.head for stratum in draft.strata)]
 
 
@@ -181,7 +184,7 @@ def _judge(drafts: Sequence[_Draft]) -> list[Figure]:
     shown = adjusted([test.p_worse for test in tests], weights)
     for position, index in enumerate(enough):
         figure = figures[index]
-        word: Word = "alike"
+        word: Word = "alike" if _alike(figure) else "unclear"
         if worse[position] and _matters(figure, up=True):
             word = "worse"
         elif better[position] and _matters(figure, up=False):
@@ -205,6 +208,14 @@ def _matters(figure: Figure, *, up: bool) -> bool:
     return (ratio >= least or more >= LEAST_ENDLESS) if up else (ratio <= 1 / least or more <= -LEAST_ENDLESS)
 
 
+def _alike(figure: Figure) -> bool:
+    """By the whole interval; what never ended must be as frequent, too."""
+    change, least = figure.change, 1 + LEAST_CHANGE
+    if change is None or abs(_share(figure.head) - _share(figure.base)) >= LEAST_ENDLESS:
+        return False
+    return 1 / least < change.low and change.high < least
+
+
 def _share(side: Side) -> float:
     return side.endless / side.count if side.count else 0.0
 
@@ -214,7 +225,7 @@ def _figure(draft: _Draft) -> Figure:
     head = [value for stratum in draft.strata for value in stratum.head]
     change: Interval | None = None
     if draft.unit != "s":
-        change = _mean_ratio(base, head)
+        change = ratio_of_means(base, head)
     elif len(draft.strata) > 1:
         change = typical_ratio(draft.strata)
     else:
@@ -230,14 +241,6 @@ def _side(values: Sequence[float], unit: Unit) -> Side:
         return Side(len(values), endless, median_of(values))
     mean = fmean(values) if values else None
     return Side(len(values), endless, None if mean is None else Interval(mean, mean, mean))
-
-
-def _mean_ratio(base: Sequence[float], head: Sequence[float]) -> Interval | None:
-    if not base or not head:
-        return None
-    one, other = fmean(base), fmean(head)
-    ratio = 1.0 if one == other else math.inf if one == 0 else other / one
-    return Interval(ratio, ratio, ratio)
 
 
 def _changed_checks(base: Samples, head: Samples) -> tuple[tuple[str, str, str], ...]:

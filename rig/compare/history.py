@@ -12,7 +12,8 @@ import msgspec
 from rig.analysis.recovery.figures import distribution
 from rig.errors import JournalError
 from rig.journal.run import RUN_FILE, RunInfo, read_info
-from rig.report.json import SCHEMA, report_json
+from rig.report.figures import SCHEMA
+from rig.report.json import report_json
 from rig.report.write import JSON_FILE, read_report
 
 MAX_RUNS: Final = 1000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Final
 
 import numpy as np
@@ -42,6 +43,25 @@ def ratio_of_medians(base: Sequence[float], head: Sequence[float]) -> Interval |
     drawn = _ratio(_medians(head, rng), _medians(base, rng))
     value = _ratio(_median(np.asarray(head)[None, :]), _median(np.asarray(base)[None, :]))[0]
     return _interval(value, drawn)
+
+
+def ratio_of_means(base: Sequence[float], head: Sequence[float]) -> Interval | None:
+    """Of counts: head over base, 1 where both are nothing."""
+    if not base or not head:
+        return None
+    rng = np.random.default_rng(SEED)
+    drawn = _count_ratio(_means(head, rng), _means(base, rng))
+    return _interval(_count_ratio(np.asarray([fmean(head)]), np.asarray([fmean(base)]))[0], drawn)
+
+
+def _means(values: Sequence[float], rng: np.random.Generator) -> Floats:
+    some = np.asarray(values, dtype=float)
+    return some[rng.integers(0, len(some), (DRAWS, len(some)))].mean(axis=1)
+
+
+def _count_ratio(head: Floats, base: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(head == base, 1.0, head / base)
 
 
 def typical_ratio(strata: Sequence[Stratum]) -> Interval | None:

@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
 from rig.compare.history import Night
-from rig.report.tables import Table
-from rig.report.words import NOTHING, length, milliseconds, seconds
+from rig.report.table import Table, plain
+from rig.written import NOTHING, duration
 
 BARS: Final = "▁▂▃▄▅▆▇█"
 MAX_BARS: Final = 100
 
-FIGURES: Final[tuple[tuple[str, Callable[[Night], float | None], Callable[[float | None], str]], ...]] = (
-    ("lost", lambda night: night.lost, lambda value: f"{value or 0:.0f}"),
-    ("errors", lambda night: night.errors, lambda value: f"{value or 0:.0f}"),
-    ("not recovered", lambda night: night.not_recovered, lambda value: f"{value or 0:.0f}"),
-    ("time to serve, median", lambda night: night.serve_median_s, seconds),
-    ("time to serve, worst", lambda night: night.serve_worst_s, seconds),
-    ("TTFT, median", lambda night: night.ttft_p50_s, milliseconds),
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure of a night whose trend is shown."""
+
+    name: str
+    of: Callable[[Night], float | None]
+    write: Callable[[float | None], str] = lambda value: f"{value or 0:.0f}"
+
+
+FIGURES: Final = (
+    Shown("errors", lambda night: night.errors),
+    Shown("lost", lambda night: night.lost),
+    Shown("not recovered", lambda night: night.not_recovered),
+    Shown("time to serve, median", lambda night: night.serve_median_s, duration),
+    Shown("time to serve, worst", lambda night: night.serve_worst_s, duration),
+    Shown("TTFT p50", lambda night: night.ttft_p50_s, duration),
 )
 
 
 def table(nights: Sequence[Night]) -> Table:
-    columns = (
-        "run", "started", "verdict", "duration", "requests", "faults", "exposed", "errors", "lost", "not recovered",
+    columns = plain(
+        "run", "verdict", "started", "duration", "requests", "faults", "exposed", "errors", "lost", "not recovered",
         "time to serve: median", "worst", "TTFT p50",
     )  # fmt: skip
     return Table("Runs, oldest first", columns, tuple(_row(night) for night in nights))
@@ -35,22 +46,18 @@ def table(nights: Sequence[Night]) -> Table:
 def _row(night: Night) -> tuple[str, ...]:
     name = f"{night.run} (embedded)" if night.embedded else night.run
     if night.problem is not None:
-        return (name, night.started, "unreadable", night.problem, *([NOTHING] * 9))
+        return (name, f"unreadable: {night.problem}", night.started, *([NOTHING] * 10))
     above = "> " if night.serve_above else ""
+    counts = (night.requests, night.faults, night.exposed, night.errors, night.lost, night.not_recovered)
     return (
         name,
-        night.started,
         night.verdict if night.finished else f"{night.verdict}, did not finish",
-        length(night.duration_s),
-        f"{night.requests}",
-        f"{night.faults}",
-        f"{night.exposed}",
-        f"{night.errors}",
-        f"{night.lost}",
-        f"{night.not_recovered}",
-        f"{above}{seconds(night.serve_median_s)}",
-        seconds(night.serve_worst_s),
-        milliseconds(night.ttft_p50_s),
+        night.started,
+        duration(night.duration_s),
+        *map(str, counts),
+        f"{above}{duration(night.serve_median_s)}",
+        duration(night.serve_worst_s),
+        duration(night.ttft_p50_s),
     )
 
 
@@ -68,14 +75,18 @@ def trends(nights: Sequence[Night]) -> list[str]:
     lines: list[str] = []
     for series, some in by_series(nights).items():
         shown = some[-MAX_BARS:]
-        lines.append(f"{series}: {len(some)} runs" + (f", the last {len(shown)}" if len(shown) < len(some) else ""))
+        lines.append(
+            f"{series}: {len(some)} run{'s' if len(some) > 1 else ''}"
+            + (f", the last {len(shown)}" if len(shown) < len(some) else "")
+        )
         lines.append(f"  {'verdict':<24}{''.join(_verdict_mark(night) for night in shown)}")
-        for name, of, write in FIGURES:
-            values = [of(night) for night in shown]
+        for figure in FIGURES:
+            values = [figure.of(night) for night in shown]
             known = [value for value in values if value is not None]
             if known:
-                last = write(values[-1])
-                lines.append(f"  {name:<24}{bars(values)}  {write(min(known))} … {write(max(known))}, last {last}")
+                low, high, last = map(figure.write, (min(known), max(known), values[-1]))
+                lines.append(f"  {figure.name:<24}{bars(values)}  {low} … {high}, last {last}")
+        lines.append(f"  {'':<24}{shown[0].started[:10]} … {shown[-1].started[:10]}")
     return lines
 
 

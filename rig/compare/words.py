@@ -3,76 +3,142 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any, Final
 
-from rig.compare.compare import ALPHA, LEAST_CHANGE, Against, Comparison, Figure, Side, Unit
+from rig.compare.compare import ALPHA, LEAST_CHANGE, Against, Comparison, Figure, Side, Unit, Word
 from rig.compare.resample import Interval
 from rig.compare.samples import Samples
-from rig.report.tables import Table
-from rig.report.words import NOTHING, length, milliseconds, percent, seconds, stamp_of
+from rig.report.figures import COUNTS, KIND, RUN
+from rig.report.markdown import escape, folded, table_markdown
+from rig.report.table import Column, Table, cells, column, plain
+from rig.report.tables import struck
+from rig.report.words import stamp_of
+from rig.written import NOTHING, duration, percent
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
+_SETTLED: Final[tuple[Word, ...]] = ("worse", "better")
+_OTHERS: Final[tuple[Word, ...]] = ("unclear", "alike", "too few")
+_COUNTED: Final = tuple(
+    COUNTS[name]
+    for name in ("exposed", "error", "lost_not_own_node", "lost_own_node", "excluded_share")
+)  # fmt: skip
+
+
+def markdown(comparison: Comparison) -> str:
+    """For a pull request: the verdict, the counts, what changed. What did not is folded."""
+    parts = [f"## {escape(title(comparison))}"]
+    parts += [f"> **{escape(line)}**" for line in stamps(comparison)]
+    parts.append("\n".join(f"- {_bold(line)}" for line in conclusions(comparison)))
+    parts.append(table_markdown(counts(comparison), titled=False))
+    for against in comparison.against:
+        parts += [table_markdown(table) for table in changes(comparison, against)]
+        others = figures(comparison, against, _OTHERS)
+        if others is not None:
+            words = Counter(figure.word for figure in against.figures)
+            said = ", ".join(f"{words[word]} {word}" for word in _OTHERS if words[word])
+            parts.append(folded(f"Other figures, {against.head.name}: {said}", table_markdown(others, titled=False)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _bold(line: str) -> str:
+    """What got worse stands out."""
+    who, word, rest = line.partition("WORSE: ")
+    return f"{escape(who)}**WORSE**: {escape(rest)}" if word else escape(line)
+
+
+def title(comparison: Comparison) -> str:
+    heads = ", ".join(against.head.name for against in comparison.against)
+    return f"{heads} against {comparison.base.name}: {'WORSE' if comparison.regressed else 'no regression found'}"
+
+
+def stamps(comparison: Comparison) -> list[str]:
+    return [line for line in dict.fromkeys(stamp_of(run.analysis.info) for run in _all(comparison)) if line]
 
 
 def tables(comparison: Comparison) -> list[Table]:
-    found = [_runs(comparison), _counts(comparison)]
-    found += [_figures(comparison.base, against) for against in comparison.against]
-    return [*found, *(_checks(comparison.base, one) for one in comparison.against if one.checks)]
+    """Everything, for a terminal."""
+    found = [counts(comparison)]
+    for against in comparison.against:
+        others = figures(comparison, against, _OTHERS)
+        found += [*([others] if others is not None else []), *changes(comparison, against)]
+    return found
+
+
+def changes(comparison: Comparison, against: Against) -> list[Table]:
+    """What got worse or better, and the checks that changed."""
+    base, head = comparison.base.name, against.head.name
+    found = figures(comparison, against, _SETTLED)
+    checks = Table(f"Checks that changed, {head}", plain("check", base, head), against.checks)
+    return [*([found] if found is not None else []), *([checks] if against.checks else [])]
 
 
 def conclusions(comparison: Comparison) -> list[str]:
     """What a reader must know first, a line each."""
     lines: list[str] = []
-    stamps = dict.fromkeys(stamp_of(run.analysis.info) for run in _all(comparison))
-    lines += [stamp for stamp in stamps if stamp]
-    for one in comparison.against:
-        pair = f"{one.head.name} against {comparison.base.name}"
-        lines += [f"{pair}: NOT COMPARABLE ({line}), forced all the same" for line in one.objections]
-        lines.append(f"{pair}: worse: {'; '.join(one.worse) or 'nothing beyond noise'}")
-        if one.better:
-            lines.append(f"{pair}: better: {'; '.join(one.better)}")
-        lines += [f"{pair}: {line}" for line in one.remarks]
+    for against in comparison.against:
+        who = f"{against.head.name} " if len(comparison.against) > 1 else ""
+        lines += [f"{who}NOT COMPARABLE ({line}), forced all the same" for line in against.objections]
+        changes = {figure.name: _change(figure) for figure in against.figures}
+        worse = "; ".join(name + changes.get(name, "") for name in against.worse)
+        lines.append(f"{who}WORSE: {worse}" if worse else f"{who}worse: nothing beyond noise")
+        if against.better:
+            lines.append(f"{who}better: {'; '.join(name + changes[name] for name in against.better)}")
+        lines += [f"{who}{line}" for line in against.remarks]
     return lines
 
 
+def _change(figure: Figure) -> str:
+    """` 12.6 s → 19.0 s`."""
+    return f" {_middle(figure.base, figure.unit)} → {_middle(figure.head, figure.unit)}"
+
+
+def _middle(side: Side, unit: Unit) -> str:
+    if side.typical is None:
+        return NOTHING
+    value = side.typical.value
+    return duration(value) if unit == "s" else percent(value) if unit == "share" else f"{value:.2g}"
+
+
 def _all(comparison: Comparison) -> list[Samples]:
-    return [comparison.base, *(one.head for one in comparison.against)]
+    return [comparison.base, *(against.head for against in comparison.against)]
 
 
-def _runs(comparison: Comparison) -> Table:
+def counts(comparison: Comparison) -> Table:
+    """A row a run, the base first."""
+    columns = (
+        column(RUN["name"]), Column("verdict"), column(RUN["started"]), column(RUN["duration_s"]), column(RUN["seed"]),
+        column(COUNTS["started"]), column(KIND["effective"], "faults"), *map(column, _COUNTED), Column("not recovered"),
+    )  # fmt: skip
     rows = tuple(
         (
             run.name,
             run.verdict.word,
-            run.analysis.info.wall_start_iso,
-            length(run.analysis.end_t),
-            f"{run.analysis.info.seed}",
+            *cells((RUN["started"], RUN["duration_s"], RUN["seed"]), run.analysis),
+            COUNTS["started"].write(run.analysis.requests.total),
+            f"{len(struck(run.analysis))}",
+            *cells(_COUNTED, run.analysis.requests.total),
+            f"{sum(recovery.recovery_class == 'not recovered' for recovery in run.analysis.recoveries)}",
         )
         for run in _all(comparison)
     )
-    return Table("Runs, the base first", ("run", "verdict", "started", "duration", "seed"), rows)
+    return Table("Runs, the base first", columns, rows)
 
 
-def _counts(comparison: Comparison) -> Table:
-    columns = ("run", "requests", "faults", "exposed", "errors", "lost", "lost, own node", "not recovered", "excluded")
-    rows: list[tuple[str, ...]] = []
-    for run in _all(comparison):
-        total = run.analysis.requests.total
-        never = sum(recovery.recovery_class == "not recovered" for recovery in run.analysis.recoveries)
-        faults = sum(fault.effective for fault in run.analysis.faults)
-        numbers = (total.started, faults, total.exposed, total.error, total.lost_not_own_node, total.lost_own_node)
-        rows.append((run.name, *map(str, numbers), f"{never}", percent(total.excluded_share)))
-    return Table("Counts", columns, tuple(rows))
-
-
-def _figures(base: Samples, against: Against) -> Table:
-    columns = ("figure", "base", "n", "head", "n", "head / base", "p", "p, all counted", "")
+def figures(comparison: Comparison, against: Against, words: Iterable[Word]) -> Table | None:
+    """Those with one of these words, in their order; None without any."""
+    shown = [figure for word in words for figure in against.figures if figure.word == word]
+    if not shown:
+        return None
     note = (
-        "Median [95 %], of counts the mean; n of which ∞ never ended. p: rank test for `worse`, then after Holm for "
-        f"all figures together. Worse or better: at {ALPHA:g}, and by at least {LEAST_CHANGE:.0%}."
+        "Median [95 %], mean for counts; n is the number of values, ∞ of which never ended. p: rank test for `worse`, "
+        f"then after Holm for all figures together. Worse or better: at {ALPHA:g}, and by at least {LEAST_CHANGE:.0%}. "
+        f"Alike: the whole interval is within {LEAST_CHANGE:.0%}; unclear: it is not."
     )
-    rows = tuple(_row(figure) for figure in against.figures)
-    return Table(f"{against.head.name} against {base.name}", columns, rows, note)
+    columns = plain("figure", "base", "n", "head", "n", "head / base", "p", "p, all counted", "")
+    name = f"{against.head.name} against {comparison.base.name}"
+    return Table(name, columns, tuple(_row(figure) for figure in shown), note)
 
 
 def _row(figure: Figure) -> tuple[str, ...]:
@@ -83,7 +149,7 @@ def _row(figure: Figure) -> tuple[str, ...]:
         _count(figure.base),
         _typical(figure.head, figure.unit),
         _count(figure.head),
-        _change(figure),
+        NOTHING if figure.change is None else _between(figure.change, _times),
         NOTHING if test is None else _chance(test.p_worse),
         NOTHING if figure.p_adjusted is None else _chance(figure.p_adjusted),
         figure.word.upper() if figure.word == "worse" else figure.word,
@@ -92,25 +158,15 @@ def _row(figure: Figure) -> tuple[str, ...]:
 
 def _typical(side: Side, unit: Unit) -> str:
     found = side.typical
-    if found is None:
-        return NOTHING
-    if unit != "s":
-        return percent(found.value) if unit == "share" else f"{found.value:.2g}"
-    write = milliseconds if found.value < 1 else seconds
-    return f"{write(found.value)} [{write(found.low)} … {write(found.high)}]"
+    return _middle(side, unit) if found is None or unit != "s" else _between(found, duration)
+
+
+def _between(interval: Interval, write: Any) -> str:
+    return f"{write(interval.value)} [{write(interval.low)} … {write(interval.high)}]"
 
 
 def _count(side: Side) -> str:
     return f"{side.count} ({side.endless} ∞)" if side.endless else f"{side.count}"
-
-
-def _change(figure: Figure) -> str:
-    change = figure.change
-    if change is None:
-        return NOTHING
-    if figure.unit != "s":
-        return _times(change.value)
-    return f"{_times(change.value)} [{_times(change.low)} … {_times(change.high)}]"
 
 
 def _times(ratio: float) -> str:
@@ -119,10 +175,6 @@ def _times(ratio: float) -> str:
 
 def _chance(p: float) -> str:
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.1 else f"{p:.2f}"
-
-
-def _checks(base: Samples, against: Against) -> Table:
-    return Table(f"Checks that changed, {against.head.name}", ("check", base.name, against.head.name), against.checks)
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
@@ -135,36 +187,30 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "base": _run_json(comparison.base),
         "against": [
             {
-                "head": _run_json(one.head),
-                "objections": list(one.objections),
-                "remarks": list(one.remarks),
-                "worse": one.worse,
-                "better": one.better,
-                "checks": [{"check": name, "base": was, "head": now} for name, was, now in one.checks],
-                "figures": [_figure_json(figure) for figure in one.figures],
+                "head": _run_json(against.head),
+                "objections": list(against.objections),
+                "remarks": list(against.remarks),
+                "worse": against.worse,
+                "better": against.better,
+                "checks": [{"check": name, "base": was, "head": now} for name, was, now in against.checks],
+                "figures": [_figure_json(figure) for figure in against.figures],
             }
-            for one in comparison.against
+            for against in comparison.against
         ],
     }
 
 
 def _run_json(run: Samples) -> dict[str, Any]:
-    info, total = run.analysis.info, run.analysis.requests.total
+    info, total = run.analysis.info, COUNTS.plain(run.analysis.requests.total)
     return {
-        "run": info.run,
+        "run": run.name,
         "stamp": stamp_of(info),
         "verdict": run.verdict.word,
         "started": info.wall_start_iso,
         "duration_s": round(run.analysis.end_t, 3),
         "seed": info.seed,
-        "faults": sum(fault.effective for fault in run.analysis.faults),
-        "requests": {
-            "started": total.started,
-            "exposed": total.exposed,
-            "error": total.error,
-            "lost": total.lost,
-            "lost_not_own_node": total.lost_not_own_node,
-        },
+        "faults": len(struck(run.analysis)),
+        "requests": {name: total[name] for name in ("started", "exposed", "error", "lost", "lost_not_own_node")},
     }
 
 

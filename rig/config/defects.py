@@ -69,6 +69,13 @@ Symptom: TypeAlias = Literal[
     "runner-kept",
     "orphaned-runners",
     "never-appears",
+    # answers that end well and say something else
+    "swapped-streams",
+    "token-lost",
+    "token-twice",
+    "wrong-shard",
+    "odd-replica",
+    "stale-answer",
 ]
 
 DefectName: TypeAlias = KeeperDefect | Symptom

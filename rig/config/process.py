@@ -28,6 +28,7 @@ class Process(Strict):
     command: Text | None = None  # its own command line; `rig bootstrap` makes a launchd daemon or systemd unit of it
 
     section: ClassVar[str] = "process"  # its key in the inventory, by which messages call it as well
+    worker: ClassVar[str] = "worker"  # what messages call a process that works for an instance
     peer_port: ClassVar[int | None] = None  # of its API, for its peers; None: that for the controller
     usual_pidfile: ClassVar[str] = "pid"  # below `home`
     usual_log: ClassVar[str] = "log"

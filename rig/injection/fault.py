@@ -24,12 +24,12 @@ from rig.injection.rebooting import watcher_of
 from rig.injection.schedule import Planned
 from rig.injection.verify import Account, Outside, look_at_processes
 from rig.journal.records import (
-    STOPPED,
     AnyRecord,
     ClockOffset,
     FaultChanged,
     FaultState,
     Finding,
+    Look,
     NodeMemory,
     NodeProcesses,
 )
@@ -96,7 +96,7 @@ class Fault:
         except NodeError as exc:
             return self._end("skipped", f"nothing was struck: {exc}")
         if stop.is_set():
-            return self._end("skipped", STOPPED)
+            return self._end("skipped", "the run was stopped before the strike", stopped=True)
         acting = asyncio.create_task(self._act(aim))
         stopping = asyncio.create_task(stop.wait())
         try:
@@ -243,7 +243,7 @@ class Fault:
         left: list[str] = []
         for name, one in zip(names, seen, strict=True):
             if isinstance(one, Inspection):
-                write_inventory(self.journal, one, f"after fault {self.planned.index}")
+                write_inventory(self.journal, one, "after", self.planned.index)
                 left += [f"{name} still has the lease" for lease in one.leases if lease.id == self.id]
                 if self._freezes(one.node) and (asleep := [p for p in one.tree if p.state == "T"]):
                     left.append(f"{name}: {len(asleep)} processes are still stopped")
@@ -260,12 +260,12 @@ class Fault:
     def _progress(self) -> list[Progress]:
         return [watcher.progress for watcher in self._watchers]
 
-    def _end(self, state: FaultState, reason: str) -> FaultState:
+    def _end(self, state: FaultState, reason: str, *, stopped: bool = False) -> FaultState:
         at_t, error_s = self._moment(state, last=True)
         if state == "healed":
             self.healed_t = at_t
         self.reason = reason
-        self._write(state, at_t, error_s, reason)
+        self._write(state, at_t, error_s, reason, stopped=stopped)
         return state
 
     def _moment(self, state: str, *, last: bool) -> tuple[float, float]:
@@ -281,21 +281,26 @@ class Fault:
         spread = max(times)[0] - min(times)[0]
         return chosen[0], max(error for _, error in times) + (spread if len(times) > 1 and not last else 0.0)
 
-    def _write(self, state: FaultState, at_t: float, error_s: float = 0.0, reason: str = "") -> None:
+    def _write(
+        self, state: FaultState, at_t: float, error_s: float = 0.0, reason: str = "", *, stopped: bool = False
+    ) -> None:
         self.state = state
-        aim = self.aim
+        aim, planned = self.aim, self.planned
         self.journal.write(
             FaultChanged(
                 t=self.journal.now(),
-                fault=self.planned.index,
-                fault_kind=self.planned.kind.name,
+                fault=planned.index,
+                fault_kind=planned.kind.name,
                 state=state,
-                aim=self.planned.aim,
+                aim=planned.aim,
                 nodes=list(aim.nodes) if aim else [],
                 processes_hit=list(aim.processes_hit) if aim else [],
-                model=aim.model if aim else self.planned.model,
-                hold_s=self.planned.hold_s,
+                model=aim.model if aim else planned.model,
+                hold_s=planned.hold_s,
                 clients_cut=list(aim.clients_cut) if aim else [],
+                direction=planned.direction,
+                halves={half.node: half.kind.name for half in planned.halves},
+                stopped=stopped,
                 at_t=at_t,
                 at_error_s=error_s,
                 reason=reason,
@@ -304,14 +309,15 @@ class Fault:
         )
 
 
-def write_inventory(journal: Recorder, seen: Inspection, when: str) -> None:
+def write_inventory(journal: Recorder, seen: Inspection, look: Look, fault: int | None = None) -> None:
     """Journal the memory and the processes of a node, as an inspection of all found them."""
     t = journal.now()
     journal.write(
         NodeMemory(
             t=t,
             node=seen.node,
-            when=when,
+            look=look,
+            fault=fault,
             available_bytes=seen.mem_available_bytes,
             wired_bytes=seen.mem_wired_bytes,
         )
@@ -320,7 +326,8 @@ def write_inventory(journal: Recorder, seen: Inspection, when: str) -> None:
         NodeProcesses(
             t=t,
             node=seen.node,
-            when=when,
+            look=look,
+            fault=fault,
             main=None if seen.main is None else seen.main.identity,
             orphans=len(seen.orphans),
             cpu_s=seen.main_cpu_s,

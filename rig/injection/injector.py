@@ -89,7 +89,7 @@ class Injector:
         except NodeError as exc:
             return f"not every node could be looked at before the strike: {exc.message}"
         for one in seen:
-            write_inventory(self.journal, one, f"before fault {planned.index}")
+            write_inventory(self.journal, one, "before", planned.index)
         in_force = {one.node: lease for one in seen for lease in one.leases}
         groups = max(1, len(planned.halves))
         down = [one.node for one in seen if one.main is None]

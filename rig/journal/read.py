@@ -1,6 +1,6 @@
 """Reading a run back, a block of lines at a time: memory stays flat however long the run was.
 
-Lenient where it can be without hiding anything: `notes` says after a pass what was dropped, ignored or broken.
+Reading is lenient but hides nothing: after a pass, `notes` has what was dropped, ignored or broken.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any, Final, get_args
 import msgspec
 
 from rig.errors import JournalError
+from rig.journal import earlier
 from rig.journal.records import AnyRecord
-from rig.journal.run import RunInfo, read_info
+from rig.journal.run import SCHEMA, RunInfo, read_info
 from rig.journal.write import MAX_FILES, MAX_LINE_BYTES, journal_name
 
 MAX_BROKEN_KEPT: Final = 100
@@ -25,7 +26,7 @@ _KNOWN: Final = frozenset(str(struct.__struct_config__.tag) for struct in get_ar
 
 @dataclass(frozen=True)
 class BrokenLine:
-    """A line that is no record although more follows it: the disk's or an editor's doing, never a crash's."""
+    """A line that is no record although more lines follow: damaged on disk or by an editor, never by a crash."""
 
     file: str
     line: int  # from 1
@@ -34,7 +35,7 @@ class BrokenLine:
 
 @dataclass
 class ReadNotes:
-    """What a pass over the records met. `broken` keeps the first 100; `broken_count` counts all."""
+    """Irregularities of a pass over the records. `broken` keeps the first 100 lines; `broken_count` counts all."""
 
     lines: int = 0
     torn: bool = False  # the last line of the last file was incomplete, and dropped
@@ -43,7 +44,7 @@ class ReadNotes:
     broken_count: int = 0
 
     def take(self, other: ReadNotes) -> None:
-        """Those of files that follow."""
+        """Add the notes of files that follow."""
         self.lines += other.lines
         self.torn |= other.torn
         for kind, count in other.unknown.items():
@@ -88,17 +89,19 @@ class Run:
         if present > len(paths):
             missing = f"missing, although {present - len(paths)} later files are there"
             self.notes.add_broken(journal_name(len(paths)), 0, missing)
-        return [JournalFile(path, last=path is paths[-1]) for path in paths]
+        return [JournalFile(path, last=path is paths[-1], schema=self.info.schema) for path in paths]
 
 
 class JournalFile:
-    """One file of a journal; `notes` are of its latest pass. Of the `last` one the last line may be torn."""
+    """One file of a journal; `notes` are of its latest pass. Of the `last` one the last line may be torn. `schema` is
+    the version of the journal: records of an earlier one are handed out as this rig would have written them."""
 
-    def __init__(self, path: Path, *, last: bool) -> None:
+    def __init__(self, path: Path, *, last: bool, schema: int = SCHEMA) -> None:
         self.path = path
         self.last = last
+        self.schema = schema
         self.notes = ReadNotes()
-        self._decoder = msgspec.json.Decoder(AnyRecord)
+        self._decoder = msgspec.json.Decoder(AnyRecord) if schema >= SCHEMA else earlier.DECODER
 
     def blocks(self) -> Iterator[list[AnyRecord]]:
         """Its records in lists. Lines are read one by one only where a block is not sound. Raises JournalError."""
@@ -111,11 +114,11 @@ class JournalFile:
                 found = list(self._singly(first, block))
             else:
                 notes.lines += count
-            yield found
+            yield found if self.schema >= SCHEMA else earlier.renewed(found)
             first += count
 
     def _whole(self, block: bytes, count: int) -> list[AnyRecord] | None:
-        """The records of a block that has as many of them as lines, decoded at once; None where that is not so."""
+        """The records of a block, decoded at once; None unless each of its lines is a record."""
         if block[-1:] != b"\n":
             return None
         try:
@@ -139,7 +142,7 @@ class JournalFile:
                 yield record
 
     def _unreadable(self, number: int, line: bytes, error: Exception) -> None:
-        """Of a kind that this rig does not know, or no record at all."""
+        """Note a line of a kind that this rig does not know, or that is no record."""
         kind = _kind(line) if isinstance(error, msgspec.ValidationError) else None
         if kind is not None and kind not in _KNOWN:
             self.notes.unknown[kind] = self.notes.unknown.get(kind, 0) + 1
@@ -153,9 +156,9 @@ def read_run(folder: Path) -> Run:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """Whole lines with their ends, at the end perhaps a torn one. One longer than any that is written is in pieces.
+    """Blocks of whole lines; the last line may be torn. A line that is longer than any the rig writes comes in pieces.
 
-    A torn line ends it, also where more has been written meanwhile: the rest of that line is no line.
+    Reading ends at a torn line, even if more was written meanwhile: the rest of that line is no line.
     """
     try:
         with path.open("rb") as file:

@@ -2,7 +2,8 @@
 
 `t` is always the moment of writing on the run's clock (seconds since the start of the run). Other times on that clock
 end in `_t`; times on a node's own monotonic clock end in `_node_t`; durations end in `_s`. `None` means not known.
-Reading is lenient: unknown fields are ignored, so that a newer journal can be read by an older rig.
+Words (`reason`, `detail`, `text`, `evidence`) are for readers: no code goes by what they say. Reading is lenient:
+unknown fields are ignored. `rig.journal.earlier` reads records of earlier versions of the journal.
 """
 
 from __future__ import annotations
@@ -13,11 +14,21 @@ import msgspec
 
 Outcome: TypeAlias = Literal["completed", "error", "lost"]
 How: TypeAlias = Literal["hung", "overdue", "truncated", "empty"]
+Cause: TypeAlias = Literal[
+    "status", "message", "remark", "unparsable", "unconnected", "connect-deadline", "broken", "defect"
+]
+"""What an error was: an HTTP status that is none of success; the server's error event or object; words instead of an
+answer; what is neither HTTP nor JSON; no connection; none within the rig's own deadline; a connection that broke; a
+defect of the rig."""
 FaultKind: TypeAlias = str
 """The name of a kind of fault (`rig.faults`). A journal may name kinds that are not there any more."""
 FaultState: TypeAlias = Literal[
     "planned", "leased", "struck", "holding", "healed", "skipped", "ineffective", "invalid", "unhealed"
 ]
+Look: TypeAlias = Literal["before", "after", "before-unwedging", "idle", "start", "end"]
+"""When a node was inspected: around a fault; before the rig restarted anything after a fault; while the target was
+idle; at the start and at the end of a scenario."""
+Direction: TypeAlias = Literal["both", "in", "out"]
 Phase: TypeAlias = Literal["setup", "warmup", "baseline", "faults", "drain", "end"]
 Facet: TypeAlias = str
 """What a node of the target tells of, in the target's words."""
@@ -25,10 +36,6 @@ Facet: TypeAlias = str
 
 EVENT_LOG_UNREAD: Final = "event-log-unread"
 """The code of a finding: a node's event log could not be read, or not to its end (`data.node`)."""
-
-
-STOPPED: Final = "the run was stopped before the strike"
-"""The reason of a fault that was skipped because the run had come to its end: nothing is wrong with it."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True, gc=False):
@@ -71,6 +78,35 @@ class RequestStarted(Record, frozen=True, kw_only=True, tag="request_start"):
     streamed: bool
     prompt_tokens: int
     max_tokens: int
+    canary: str | None = None  # which one, where it is one
+
+
+class CanaryAnswered(Record, frozen=True, kw_only=True, tag="canary"):
+    """What a canary was answered that completed; written after its end line.
+
+    `pieces` are the text as it came (one piece where it was not streamed), and empty where a record before has the same
+    `digest` of this canary, model and form.
+    """
+
+    id: str  # of its request
+    canary: str
+    model: str
+    entry: str
+    streamed: bool
+    alone: bool = False  # no other request of the load was on its way
+    started_t: float
+    response_id: str | None = None
+    digest: str
+    pieces: list[str] = []
+
+
+class AnswerMalformed(Record, frozen=True, kw_only=True, tag="malformed"):
+    """An answer that completed and whose form a client cannot rely on."""
+
+    id: str  # of its request
+    model: str
+    entry: str
+    what: list[str]
 
 
 class HeldBack(Record, frozen=True, kw_only=True, tag="held_back"):
@@ -117,6 +153,7 @@ class RequestEnded(Record, frozen=True, kw_only=True, tag="request_end"):
     unclean_end: str | None = None  # completed, but what followed was not as it should be
     damaged: str | None = None  # a token count unlike the server's usage
     own_failure: str | None = None  # the rig itself failed, and not the target: such a request is void
+    cause: Cause | None = None  # of an error
     evidence: str = ""  # for everything not completed: error class, message, tail of the body (bounded)
 
 
@@ -138,6 +175,9 @@ class FaultChanged(Record, frozen=True, kw_only=True, tag="fault"):
     model: str | None = None  # for the kill of a worker: whose
     hold_s: float = 0.0
     clients_cut: list[str] = []  # nodes whose client path the fault cuts (own-node rule)
+    direction: Direction = "both"  # for a partition: what its first side does not hear (in), or cannot send (out)
+    halves: dict[str, FaultKind] = {}  # for a double: which kind strikes which node
+    stopped: bool = False  # skipped because the run had come to its end: nothing is wrong with the fault
     at_t: float
     at_error_s: float = 0.0
     reason: str = ""
@@ -152,6 +192,8 @@ class Unwedged(Record, frozen=True, kw_only=True, tag="unwedge"):
     started_t: float
     ended_t: float
     ok: bool
+    act: Literal["restart", "start"] = "restart"  # a main process that was gone is only started
+    cut_short: bool = False  # by the end of the run: the node's own script goes on
     detail: str = ""
     master: bool | None = None  # whether it claimed to be master right before; None: not known
 
@@ -275,20 +317,40 @@ class ClockOffset(Record, frozen=True, kw_only=True, tag="offset"):
     error_s: float
 
 
-class NodeMemory(Record, frozen=True, kw_only=True, tag="memory"):
-    """Read on the node itself (not from the target). `None` where the node cannot tell."""
+class Inspected(Record, frozen=True, kw_only=True):
+    """Read on the node itself, not from the target. `fault` is the fault around which the node was inspected."""
 
     node: str
-    when: str  # "before fault 3", "after fault 3"
+    look: Look
+    fault: int | None = None
+
+    @property
+    def when(self) -> str:
+        """In words: "before fault 3"."""
+        fault = "a fault" if self.fault is None else f"fault {self.fault}"
+        match self.look:
+            case "before" | "after":
+                return f"{self.look} {fault}"
+            case "before-unwedging":
+                return f"before unwedging after {fault}"
+            case "idle":
+                return "idle"
+            case "start":
+                return "before the scenario"
+            case "end":
+                return "after the scenario"
+
+
+class NodeMemory(Inspected, frozen=True, kw_only=True, tag="memory"):
+    """`None` where the node cannot tell."""
+
     available_bytes: int | None
     wired_bytes: int | None
 
 
-class NodeProcesses(Record, frozen=True, kw_only=True, tag="processes"):
-    """What runs of the target on a node, read on the node itself."""
+class NodeProcesses(Inspected, frozen=True, kw_only=True, tag="processes"):
+    """The target's processes on a node."""
 
-    node: str
-    when: str  # "before fault 3", "after fault 3", "idle"
     main: str | None  # pid:start of its main process; None: it does not run
     orphans: int  # processes left behind by a main process that is gone
     cpu_s: float | None  # CPU time that the main process has used since its start
@@ -360,6 +422,8 @@ AnyRecord: TypeAlias = (
     | LockLost
     | RequestStarted
     | RequestEnded
+    | CanaryAnswered
+    | AnswerMalformed
     | HeldBack
     | FaultChanged
     | Unwedged

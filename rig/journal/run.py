@@ -17,6 +17,9 @@ from rig.errors import JournalError
 from rig.visible import redacted_bytes
 
 RUN_FILE: Final = "run.json"
+SCHEMA: Final = 2
+"""The version of the journal that this rig writes; it reads all before. 1, in which `run.json` names no version: what
+code needs to know stood in words (see `rig.journal.earlier`)."""
 MAX_SAME_SECOND: Final = 1000
 
 
@@ -50,6 +53,11 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     target_revisions: dict[str, str | None]  # per node
     pids_allowed: dict[str, list[str]]  # what the first contact named: "pid start command"
     versions: dict[str, str]
+    schema: int = SCHEMA
+
+
+class _Version(msgspec.Struct):
+    schema: int = 1
 
 
 def new_run_folder(results_dir: Path, name: str | None = None) -> Path:
@@ -101,10 +109,15 @@ def write_run(folder: Path, info: RunInfo) -> Path:
 
 
 def read_info(folder: Path) -> RunInfo:
-    """The content of `run.json`. Raises JournalError when it is missing or not what it should be."""
+    """The content of `run.json`. Raises JournalError when it is missing, not what it should be, or of a newer rig."""
     path = folder / RUN_FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=RunInfo)
+        content = path.read_bytes()
+        schema = msgspec.json.decode(content, type=_Version).schema
+        if schema > SCHEMA:
+            what = f"{folder} is of a newer rig: version {schema} of the journal, this rig reads up to {SCHEMA}"
+            raise JournalError(what, remedy="update the rig")
+        return msgspec.structs.replace(msgspec.json.decode(content, type=RunInfo), schema=schema)
     except FileNotFoundError as error:
         what = "is not the folder of a run: it has no run.json" if folder.is_dir() else "does not exist"
         raise JournalError(f"{folder} {what}", remedy="give a folder under results/") from error
@@ -115,13 +128,13 @@ def read_info(folder: Path) -> RunInfo:
 
 
 def _make(folder: Path) -> Path:
-    """Nobody else's to read: the inventory, commands and logs of nodes may hold secrets."""
+    """Readable by its owner alone: the inventory, commands and logs of nodes may hold secrets."""
     folder.mkdir(mode=0o700)
     return folder
 
 
 def _for_me_alone(path: str, flags: int) -> int:
-    """Also where somebody copies it out of its folder."""
+    """Readable by its owner alone, also where it is copied out of its folder."""
     return os.open(path, flags, 0o600)
 
 

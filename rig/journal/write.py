@@ -62,7 +62,7 @@ class Journal:
         self._descriptor = self._open(0)
 
     def write(self, record: AnyRecord) -> None:
-        """Append one record and tell the listeners. Raises JournalError when it cannot be written, and ever after."""
+        """Append one record and pass it to the listeners. Raises JournalError once writing has failed."""
         if self.failed or self._descriptor is None:
             why = f"has failed: {self._failed_before}" if self.failed else f"in {self._folder} is closed"
             raise JournalError(f"the journal {why}")
@@ -75,7 +75,7 @@ class Journal:
         self._deliver(record)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with each record after it was written. Returns what ends that."""
+        """Call `listener` with each record after it was written. Returns a function that unsubscribes it."""
         self._listeners.append(listener)
 
         def unsubscribe() -> None:
@@ -103,7 +103,7 @@ class Journal:
             return redacted_bytes(self._encoder.encode(_legible(msgspec.to_builtins(record)))) + b"\n"
 
     def _append(self, descriptor: int, line: bytes) -> None:
-        """All of the line, in one write as a rule; a short write is continued, which fails when the disk is full."""
+        """Write the whole line, normally at once; a short write is continued, which fails if the disk is full."""
         rest = memoryview(line)
         while rest:
             try:
@@ -146,7 +146,7 @@ class Journal:
         return JournalError(self._failed_before)
 
     def _deliver(self, record: AnyRecord) -> None:
-        """Tell the listeners, in the order of writing even when one of them writes a record itself."""
+        """Pass records to the listeners in the order of writing, even when a listener writes a record itself."""
         if len(self._undelivered) >= MAX_UNDELIVERED:
             raise JournalError("listeners of the journal write faster than they listen")
         self._undelivered.append(record)
@@ -160,7 +160,7 @@ class Journal:
             self._delivering = False
 
     def _tell(self, record: AnyRecord) -> None:
-        """A listener that raises must not end the activity that happened to write: it is dropped and remembered."""
+        """A listener that raises must not end the activity that wrote: it is dropped, and its error is kept."""
         for listener in tuple(self._listeners):
             try:
                 listener(record)

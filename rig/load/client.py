@@ -22,13 +22,16 @@ from rig.journal.records import HeldBack, RequestEnded
 from rig.journal.write import Journal
 from rig.load.arrivals import Due, due
 from rig.load.backoff import Backoff
+from rig.load.canary import CanaryTurns, Texts
 from rig.load.deadlines import GRACE_S, Limits
-from rig.load.draw import Draw, Drawn, entry_urls
+from rig.load.draw import Draw, Drawn, drawn_canary, entry_urls
 from rig.load.places import Places
 from rig.load.request import Call, perform
 from rig.load.tasks import first_error, pause, pause_until
 from rig.load.transport import LoadTransport
 
+ALONE: Final = "alone"
+"""The client that asks canaries one by one."""
 _NOTICED_S: Final = 0.005  # what was due so shortly before a stop is noticed may have been due after it
 _COUNT_AT_ONCE: Final = 1000  # requests that were never sent, before others have a turn
 _STAGGER_S: Final = 0.01  # between the first requests of two clients
@@ -38,10 +41,11 @@ _STAGGER_MOST_S: Final = 1.0  # between those of the first and the last
 class LoadDriver:
     """`entries` are API addresses by node name; all durations given are used as they are.
 
-    `requests`, when given, is how many are sent at most. Raises UsageError for a workload that cannot be run.
+    `requests`, when given, is how many are sent at most. For `alone_s` the canaries are asked one by one, before
+    anything else is sent. Raises UsageError for a workload that cannot be run.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each is a setting of its own)
         self,
         workload: Workload,
         entries: Mapping[str, str],
@@ -51,11 +55,17 @@ class LoadDriver:
         requests: int | None = None,
         backoff: Backoff | None = None,
         grace_s: float = GRACE_S,
+        token_a_chunk: bool = True,
+        alone_s: float = 0.0,
     ) -> None:
         self._workload = workload
         self._entries = entry_urls(workload, entries)
         self._journal = journal
+        self._canaries = CanaryTurns(workload, len(self._entries))
+        self._texts = Texts()
+        self._alone_s = alone_s
         self._seed = seed
+        self._token_a_chunk = token_a_chunk
         self._requests = requests
         self._backoff = Backoff() if backoff is None else backoff
         self._transport = LoadTransport(journal.now)
@@ -79,12 +89,29 @@ class LoadDriver:
         Raises what one client raised (JournalError above all), after ending the others.
         """
         try:
+            await self._alone(stop)
             if self._workload.arrivals.kind == "closed":
                 await self._closed(stop)
             else:
                 await self._open(stop)
         except BaseExceptionGroup as group:
             raise first_error(group) from None
+
+    async def _alone(self, stop: asyncio.Event) -> None:
+        """What each canary is answered while nothing else is asked."""
+        until_t = self._journal.now() + self._alone_s
+        for asked in self._canaries.alone():
+            if stop.is_set() or self._all_sent() or self._journal.now() >= until_t:
+                return
+            self.started += 1
+            await self._send(drawn_canary(asked), ALONE, asked.entry, self._journal.now())
+
+    def _turn(self, draw: Draw, turn: int) -> tuple[Drawn, int]:
+        """What is asked next, and through which entry node, counting on."""
+        if self._canaries.due(draw.canary_rng):
+            asked = self._canaries.next()
+            return drawn_canary(asked), asked.entry
+        return draw.next(), turn
 
     async def _closed(self, stop: asyncio.Event) -> None:
         clients = self._workload.clients
@@ -103,7 +130,8 @@ class LoadDriver:
             if stop.is_set() or self._all_sent():
                 return
             self.started += 1
-            ended = await self._send(draw.next(), name, turn, self._journal.now())
+            drawn, entry = self._turn(draw, turn)
+            ended = await self._send(drawn, name, entry, self._journal.now())
             failed_fast = ended.outcome != "completed" and ended.ended_t - ended.started_t < self._backoff.fast_s
             failures = failures + 1 if failed_fast else 0
             wait_s = self._workload.arrivals.think
@@ -134,7 +162,10 @@ class LoadDriver:
             unsent = 0
             for turn, wanted in enumerate(times):
                 planned_t = start_t + wanted.at_s
-                drawn = draw.next(wanted.prompt_tokens, wanted.output_tokens, wanted.blocks)
+                drawn, entry = draw.next(wanted.prompt_tokens, wanted.output_tokens, wanted.blocks), turn
+                if self._canaries.due(draw.canary_rng):
+                    asked = self._canaries.next()
+                    drawn, entry = drawn_canary(asked), asked.entry
                 stopped = await pause_until(stop, planned_t, now)
                 if not stopped and self._all_sent():
                     break
@@ -142,7 +173,7 @@ class LoadDriver:
                     unsent = await _due_by(itertools.chain([wanted], times), now() - _NOTICED_S - start_t)
                     break
                 self.started += 1
-                group.create_task(one(drawn, turn, planned_t))
+                group.create_task(one(drawn, entry, planned_t))
             if places.held or unsent:
                 held = HeldBack(
                     t=now(), bound=places.count, held=places.held, longest_s=places.longest_s, unsent=unsent
@@ -168,10 +199,13 @@ class LoadDriver:
             limits=self._limits,
             planned_t=planned_t,
             temperature=self._workload.temperature,
+            token_a_chunk=self._token_a_chunk,
+            canary=drawn.canary,
+            alone=client == ALONE,
         )
         self.in_flight += 1
         try:
-            return await perform(call, self._transport, self._journal)
+            return await perform(call, self._transport, self._journal, self._texts)
         finally:
             self.in_flight -= 1
 

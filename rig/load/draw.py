@@ -12,6 +12,7 @@ import httpx
 
 from rig.config.workload import Lengths, Workload
 from rig.errors import UsageError
+from rig.load.canary import MAX_TOKENS, Asked, Canary
 from rig.load.prompts import prompt
 
 _TRIES: Final = 100
@@ -25,6 +26,7 @@ class Drawn:
     prompt: str
     prompt_tokens: int
     max_tokens: int
+    canary: Canary | None = None
 
 
 class Draw:
@@ -39,6 +41,7 @@ class Draw:
         self._models = [model.model for model in workload.models]
         self._weights = [model.weight for model in workload.models]
         self.rng = Random(f"{seed}/{client}")
+        self.canary_rng = Random(f"{seed}/{client}/canaries")  # apart: with and without canaries the rest is the same
 
     def next(
         self, prompt_tokens: int | None = None, output_tokens: int | None = None, blocks: Sequence[str] = ()
@@ -56,6 +59,11 @@ class Draw:
             prompt_tokens=prompt_tokens,
             max_tokens=length(workload.output_tokens, rng) if output_tokens is None else output_tokens,
         )
+
+
+def drawn_canary(asked: Asked) -> Drawn:
+    prompt = asked.canary.prompt
+    return Drawn(asked.model, asked.streamed, prompt, len(prompt.split()), MAX_TOKENS, asked.canary)
 
 
 def length(lengths: Lengths, rng: Random) -> int:

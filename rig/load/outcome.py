@@ -19,11 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from rig.journal.records import How, Outcome
+from rig.journal.records import Cause, How, Outcome
 
-End: TypeAlias = Literal["clean", "broken", "unconnected", "unparsable", "progress", "total", "grace"]
-"""How the exchange ended: as HTTP says it should; the connection broke before that; there was none (refused, reset, not
-in time); not HTTP; the client's own progress or total deadline; or the grace after what had already decided."""
+End: TypeAlias = Literal[
+    "clean", "broken", "unconnected", "connect-deadline", "unparsable", "progress", "total", "grace"
+]
+"""How the exchange ended: as HTTP says it should; the connection broke before that; there was none (refused, reset), or
+none within the client's own deadline; not HTTP; the client's own progress or total deadline; or the grace after what
+had already decided."""
 
 
 @dataclass(slots=True)
@@ -41,6 +44,7 @@ class Heard:
     late_tokens: int = 0  # those that came after the finish reason
     after: str | None = None  # what was said after the finish reason and should not have been
     done: bool = False  # `[DONE]` was seen
+    mixed: str | None = None  # chunks that are not of one answer, in words
     body_bytes: int = 0  # white space around a body that is not streamed does not count
 
 
@@ -48,53 +52,65 @@ class Heard:
 class Judgement:
     outcome: Outcome
     how: How | None = None
+    cause: Cause | None = None  # of an error
     reason: str = ""  # in words, for everything not completed
     unclean_end: str | None = None
     damaged: str | None = None
 
 
 _OK: Final = 200
+TOKENS_OF_A_CHARACTER: Final = 4
+"""At most: its bytes."""
 _UNCLEAN: dict[End, str] = {
     "broken": "the connection broke after the finish reason",
     "unparsable": "what followed the finish reason was not HTTP",
     "unconnected": "the connection broke after the finish reason",  # cannot be: nothing is heard without one
+    "connect-deadline": "the connection broke after the finish reason",  # likewise
     "progress": "did not end after the finish reason",
     "total": "did not end after the finish reason",
     "grace": "did not end after the finish reason",
 }
 
 
-def judge(*, streamed: bool, status: int | None, heard: Heard, end: End, detail: str = "") -> Judgement:
+def judge(
+    *, streamed: bool, status: int | None, heard: Heard, end: End, detail: str = "", token_a_chunk: bool = True
+) -> Judgement:
     """`status` is None when no response began. `detail` is the class and message of what ended a broken exchange; of a
-    redirect, where to."""
+    redirect, where to. `token_a_chunk`: a server that streams sends each token in a chunk of its own."""
     told = _told(status, heard, detail)
     if told is not None:
-        return Judgement("error", reason=told)
+        return told
     if heard.finish_reason is not None:
         unclean = _unclean_end(end, heard, needs_done=streamed and not heard.done)
-        return Judgement("completed", unclean_end=unclean, damaged=damage(heard, streamed=streamed))
+        return Judgement(
+            "completed", unclean_end=unclean, damaged=damage(heard, streamed=streamed, token_a_chunk=token_a_chunk)
+        )
     instead = _instead(status, heard) if end == "clean" else None
     if instead is not None:
-        return Judgement("error", reason=instead)
+        return instead
     return _without_answer(streamed=streamed, heard=heard, end=end, detail=detail)
 
 
-def _told(status: int | None, heard: Heard, detail: str) -> str | None:
+def _error(cause: Cause, reason: str) -> Judgement:
+    return Judgement("error", cause=cause, reason=reason)
+
+
+def _told(status: int | None, heard: Heard, detail: str) -> Judgement | None:
     """How the client was told of a failure."""
     if status is not None and not 200 <= status < 300:
         parts = [f"HTTP status {status}", detail, heard.error or heard.garbage or heard.remark or ""]
-        return ": ".join(part for part in parts if part)
+        return _error("status", ": ".join(part for part in parts if part))
     if heard.error is not None:
-        return f"the server said: {heard.error}"
-    return None if heard.garbage is None else f"cannot be parsed: {heard.garbage}"
+        return _error("message", f"the server said: {heard.error}")
+    return None if heard.garbage is None else _error("unparsable", f"cannot be parsed: {heard.garbage}")
 
 
-def _instead(status: int | None, heard: Heard) -> str | None:
+def _instead(status: int | None, heard: Heard) -> Judgement | None:
     """What came instead of an answer, of words or of a status that promises none."""
     if heard.remark is not None:
-        return f"instead of an answer the server said: {heard.remark}"
+        return _error("remark", f"instead of an answer the server said: {heard.remark}")
     if status not in (None, _OK) and not heard.tokens and not heard.body_bytes:
-        return f"HTTP status {status} and no answer"
+        return _error("status", f"HTTP status {status} and no answer")
     return None
 
 
@@ -112,12 +128,12 @@ def _without_answer(*, streamed: bool, heard: Heard, end: End, detail: str) -> J
     """Neither a finish reason nor an error was heard: broken is an error, everything else is lost."""
     how: How
     match end:
-        case "unconnected":
-            return Judgement("error", reason=f"no connection: {detail}")
+        case "unconnected" | "connect-deadline":
+            return _error(end, f"no connection: {detail}")
         case "broken":
-            return Judgement("error", reason=f"the connection broke: {detail}")
+            return _error(end, f"the connection broke: {detail}")
         case "unparsable":
-            return Judgement("error", reason=f"not HTTP: {detail}")
+            return _error(end, f"not HTTP: {detail}")
         case "progress":
             what = "no more tokens came" if heard.tokens else "not one token came"
             how, reason = "hung", f"{what} within the progress deadline"
@@ -129,7 +145,7 @@ def _without_answer(*, streamed: bool, heard: Heard, end: End, detail: str) -> J
             how, reason = "truncated", "a clean end without finish reason or error"
         case "clean":
             how, reason = "empty", "a clean end without a token"
-    return Judgement("lost", how, reason)
+    return Judgement("lost", how, reason=reason)
 
 
 def _unclean_end(end: End, heard: Heard, *, needs_done: bool) -> str | None:
@@ -143,18 +159,21 @@ def _unclean_end(end: End, heard: Heard, *, needs_done: bool) -> str | None:
     return _UNCLEAN[end]
 
 
-def damage(heard: Heard, *, streamed: bool) -> str | None:
-    """A token count that cannot be the server's `usage`, for servers that send one token a chunk, as exo does.
+def damage(heard: Heard, *, streamed: bool, token_a_chunk: bool) -> str | None:
+    """A token count that cannot be the server's `usage`.
 
-    A token may have no text of its own (part of a character), so a chunk without content counts for none or one:
-    sound is tokens ≤ usage ≤ tokens + blanks, and where tokens are claimed there is content at all. A whole body has no
-    chunks to count: only the latter is asked of it.
+    A token may have no text of its own (part of a character). With a token a chunk, a chunk without content counts for
+    none or one: sound is tokens ≤ usage ≤ tokens + blanks, and where tokens are claimed there is content at all. A
+    whole body has no chunks to count: only the latter is asked of it. Another streaming server may hold back the bytes
+    of an unfinished character, and all that it sends may be that.
     """
     usage = heard.usage_tokens
     if usage is None:
         return None
-    if not heard.tokens and usage > 0:
+    counted = streamed and token_a_chunk
+    held_back = TOKENS_OF_A_CHARACTER if streamed and not counted else 0
+    if not heard.tokens and usage > held_back:
         return f"no content arrived, usage says {usage} tokens"
-    if not streamed or heard.tokens <= usage <= heard.tokens + heard.blanks:
+    if not counted or heard.tokens <= usage <= heard.tokens + heard.blanks:
         return None
     return f"{heard.tokens} tokens and {heard.blanks} chunks without text arrived, usage says {usage}"

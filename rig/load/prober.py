@@ -71,7 +71,9 @@ class Prober:
         patience_s: float = 3.0,
         connect_s: float = 3.0,
         grace_s: float = GRACE_S,
+        token_a_chunk: bool = True,
     ) -> None:
+        self._token_a_chunk = token_a_chunk
         self._urls = {name: completions_url(url) for name, url in entries.items()}
         self._models = list(models)  # the one probed longest ago first
         self._nodes = {model: list(entries) for model in models}  # of each model, likewise
@@ -170,6 +172,7 @@ class Prober:
                 max_tokens=1,
                 limits=self._limits,
                 planned_t=now,
+                token_a_chunk=self._token_a_chunk,
             )
             self._newest[way] = call.id, now
             self._waiting[way].add(call.id)

@@ -14,8 +14,10 @@ from typing import Any, Final, Literal
 import httpx
 import msgspec
 
-from rig.journal.records import RequestEnded, RequestStarted
+from rig.journal.records import AnswerMalformed, CanaryAnswered, RequestEnded, RequestStarted
 from rig.journal.write import Journal
+from rig.load.answer import Answer
+from rig.load.canary import Canary, Texts, digest_of
 from rig.load.deadlines import Limits, Watch
 from rig.load.opening import Opening
 from rig.load.outcome import End, Heard, Judgement, decided, judge
@@ -43,6 +45,9 @@ class Call:
     limits: Limits
     planned_t: float
     temperature: float | None = None
+    token_a_chunk: bool = True  # whether the server sends each token in a chunk of its own
+    canary: Canary | None = None
+    alone: bool = False  # nothing else of the load is on its way
 
     def body(self) -> bytes:
         content: dict[str, Any] = {
@@ -55,6 +60,8 @@ class Call:
             content["stream_options"] = {"include_usage": True}
         if self.temperature is not None:
             content["temperature"] = self.temperature
+        if self.canary is not None:
+            content |= self.canary.fields()
         return _encode(content)
 
 
@@ -67,9 +74,10 @@ _HEADERS: Final = (
 )
 
 
-async def perform(call: Call, transport: LoadTransport, journal: Journal) -> RequestEnded:
-    """Make the request, write both its lines, return the second. Raises JournalError; a defect of the rig is written
-    as an error that says so, and raised."""
+async def perform(call: Call, transport: LoadTransport, journal: Journal, texts: Texts | None = None) -> RequestEnded:
+    """Make the request, write both its lines, return the second. Of a canary, write what was said as well, as far as
+    `texts` does not have it. Raises JournalError; a defect of the rig is written as an error that says so, and raised.
+    """
     await transport.turns.take()
     journal.write(
         RequestStarted(
@@ -83,19 +91,43 @@ async def perform(call: Call, transport: LoadTransport, journal: Journal) -> Req
             streamed=call.streamed,
             prompt_tokens=call.prompt_tokens,
             max_tokens=call.max_tokens,
+            canary=None if call.canary is None else call.canary.name,
         )
     )
     attempt = _Attempt(call, journal.now)
     try:
         end, detail = await attempt.run(transport)
     except Exception as error:
-        judgement = Judgement("error", reason=f"defect of the rig: {type(error).__name__}: {error}")
+        judgement = Judgement("error", cause="defect", reason=f"defect of the rig: {type(error).__name__}: {error}")
         attempt.own_failure = judgement.reason
         journal.write(attempt.record(judgement, journal.now()))
         raise
     ended = attempt.record(attempt.judge(end, detail), journal.now())
     journal.write(ended)
+    if ended.outcome == "completed":
+        if call.canary is not None and attempt.answer is not None:
+            journal.write(_answered(call, call.canary, attempt.answer, ended, Texts() if texts is None else texts))
+        if wrong := attempt.malformed(ended):
+            malformed = AnswerMalformed(t=journal.now(), id=call.id, model=call.model, entry=call.entry, what=wrong)
+            journal.write(malformed)
     return ended
+
+
+def _answered(call: Call, canary: Canary, answer: Answer, ended: RequestEnded, texts: Texts) -> CanaryAnswered:
+    digest = digest_of(answer.text)
+    return CanaryAnswered(
+        t=ended.t,
+        id=call.id,
+        canary=canary.name,
+        model=call.model,
+        entry=call.entry,
+        streamed=call.streamed,
+        alone=call.alone,
+        started_t=ended.started_t,
+        response_id=ended.response_id,
+        digest=digest,
+        pieces=texts.new((call.model, canary.name, call.streamed), digest, answer.pieces),
+    )
 
 
 class _Attempt:
@@ -134,15 +166,19 @@ class _Attempt:
         if not self._marks.resolved:
             return self._failed(f"no address for {self._call.url.host} in time")
         if self._marks.connected_t is None:
-            return self._ended("unconnected", f"ConnectTimeout: not connected within {self._call.limits.connect_s} s")
+            return self._ended(
+                "connect-deadline", f"ConnectTimeout: not connected within {self._call.limits.connect_s} s"
+            )
         return self._ended(self._watch.struck)
 
     def _broken(self, error: httpx.TransportError) -> tuple[End, str]:
         match error:
             case OwnFailureError():
                 return self._failed(str(error))
-            case httpx.ConnectError() | httpx.ConnectTimeout():
+            case httpx.ConnectError():
                 return self._ended("unconnected", _named(error))
+            case httpx.ConnectTimeout():
+                return self._ended("connect-deadline", _named(error))
             case NotHttpError():
                 return self._ended("unparsable", str(error))
             case _:
@@ -156,7 +192,26 @@ class _Attempt:
     def judge(self, end: End, detail: str) -> Judgement:
         streamed = self._call.streamed and (self._reader is None or isinstance(self._reader, StreamReader))
         detail = f"Location: {self._location}" if self._location else detail
-        return judge(streamed=streamed, status=self._status, heard=self._heard, end=end, detail=detail)
+        return judge(
+            streamed=streamed,
+            status=self._status,
+            heard=self._heard,
+            end=end,
+            detail=detail,
+            token_a_chunk=self._call.token_a_chunk,
+        )
+
+    @property
+    def answer(self) -> Answer | None:
+        return None if self._reader is None else self._reader.answer
+
+    def malformed(self, ended: RequestEnded) -> list[str]:
+        """What is wrong with the form of an answer that completed."""
+        call, wrong = self._call, [self._heard.mixed] if self._heard.mixed is not None else []
+        if call.canary is not None and self.answer is not None:
+            told = ended.finish_reason, ended.usage_tokens, call.max_tokens
+            wrong += self.answer.malformed(call.canary.mode, *told)
+        return wrong
 
     def record(self, judgement: Judgement, t: float) -> RequestEnded:
         reader, marks, heard = self._reader, self._marks, self._heard
@@ -181,6 +236,7 @@ class _Attempt:
             unclean_end=judgement.unclean_end,
             damaged=judgement.damaged,
             own_failure=self.own_failure,
+            cause=judgement.cause,
             evidence="" if judgement.outcome == "completed" else self._evidence(judgement.reason),
         )
 
@@ -246,6 +302,8 @@ class _Attempt:
             return
         reader, first = opened
         self._reader = self._watch.reader = reader
+        if self._call.canary is not None:
+            reader.answer = Answer()
         if first == data:
             reader.feed(pieces, times)
         else:

@@ -3,8 +3,8 @@
 After the HTML standard (9.2.6): lines end in LF, CRLF or CR, `data` lines of one event are joined by LF, an event is
 dispatched by a blank line. Departures, because this reader judges servers: comments are given out as well (a server may
 tell of its prefill in them); a line that is none of the standard's fields is given out as garbage instead of being
-ignored (an HTML page is not an empty stream), but `error: …` is an error (llama.cpp writes so); and what has no blank line after it
-when the stream ends is given out by `end` instead of being dropped.
+ignored (an HTML page is not an empty stream), but `error: …` is an error (llama.cpp writes so); and what has no
+blank line after it when the stream ends is given out by `end` instead of being dropped.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from operator import itemgetter
 from typing import Final, Protocol
 
 from rig.journal.records import Gaps
+from rig.load.answer import Answer
 from rig.load.chunks import Choice, Chunk, bears_content, chunk_of, decoded, given_up, kept, text_of, value_of
 from rig.load.outcome import Heard
 from rig.load.sketch import GapSketch
@@ -26,6 +27,8 @@ from rig.load.told import finish_of, gave_up, has_message, is_empty, says_failur
 
 _PREFILL: Final = re.compile(rb'"processed_tokens":\s*(\d+)')
 _DONE_EVENT: Final = b"data: [DONE]\n\n"
+_MIXED_CHARACTERS: Final = 200
+_AFTER_DONE: Final = "chunks after [DONE]"
 
 
 class Reader(Protocol):
@@ -33,6 +36,7 @@ class Reader(Protocol):
     brought several), `end` when no more comes."""
 
     heard: Heard
+    answer: Answer | None  # of a canary: what was said, beside that something was
     first_token_t: float | None
     last_token_t: float | None
     last_progress_t: float | None
@@ -47,6 +51,7 @@ class StreamReader:
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self.heard = Heard()
+        self.answer: Answer | None = None
         self.first_token_t: float | None = None
         self.last_token_t: float | None = None
         self.last_progress_t: float | None = None
@@ -132,14 +137,18 @@ class StreamReader:
 
     def _chunks(self, chunks: list[Chunk], payloads: list[bytes], times: Sequence[float]) -> None:
         """Tokens that came at one time are counted together."""
-        tokens, at, known = 0, times[0], self.heard.response_id is not None
+        if self.answer is not None:
+            self.answer.chunks(chunks, payloads)
+        if self.heard.done:
+            self._mixed(_AFTER_DONE)
+        tokens, at, name = 0, times[0], self.heard.response_id
         for chunk, payload, t in zip(chunks, payloads, times, strict=False):  # `[DONE]` has a time, too
             if tokens and t != at:
                 self._tokens(tokens, at)
                 tokens = 0
             at = t
             choices = chunk.choices
-            if choices and chunk.error is None and chunk.usage is None and (chunk.id is None or known):
+            if choices and chunk.error is None and chunk.usage is None and chunk.id == name:
                 delta = choices[0].delta
                 if delta is not None and delta.content and choices[0].finish_reason is None:
                     tokens += 1
@@ -148,7 +157,7 @@ class StreamReader:
                 self._tokens(tokens, at)
                 tokens = 0
             self._understand(chunk, payload, t)
-            known = self.heard.response_id is not None
+            name = self.heard.response_id
         if tokens:
             self._tokens(tokens, at)
 
@@ -177,8 +186,12 @@ class StreamReader:
         if payload == b"[DONE]":
             self.heard.done = True
             return
+        if self.heard.done:
+            self._mixed(_AFTER_DONE)
         chunk = chunk_of(payload)
         if chunk is not None:
+            if self.answer is not None:
+                self.answer.chunk(chunk, payload)
             self._understand(chunk, payload, t)
         elif payload.strip():  # else a heartbeat
             self._unreadable(payload)
@@ -186,8 +199,8 @@ class StreamReader:
     def _understand(self, chunk: Chunk, payload: bytes, t: float) -> None:
         """Take in one chunk."""
         heard = self.heard
-        if heard.response_id is None and chunk.id is not None:
-            heard.response_id = str(chunk.id)
+        if chunk.id is not None:
+            self._named(str(chunk.id))
         if chunk.usage is not None and chunk.usage.completion_tokens is not None:
             heard.usage_tokens = kept(chunk.usage.completion_tokens)
         if chunk.error is not None and not is_empty(chunk.error):
@@ -197,22 +210,35 @@ class StreamReader:
         elif chunk.usage is None:
             self._beside(payload)
 
+    def _named(self, name: str) -> None:
+        heard = self.heard
+        if heard.response_id is None:
+            heard.response_id = name
+        elif name != heard.response_id:
+            self._mixed(f"chunks of two answers: {heard.response_id} and {name}")
+
+    def _mixed(self, what: str) -> None:
+        """The first such thing is kept."""
+        self.heard.mixed = self.heard.mixed or what[:_MIXED_CHARACTERS]
+
     def _choice(self, choice: Choice, payload: bytes, t: float) -> None:
-        delta = choice.delta
+        heard, delta = self.heard, choice.delta
         if choice.text or (delta is not None and (delta.content or bears_content(delta))):
             self._tokens(1, t)
         else:
-            self.heard.blanks += 1
+            heard.blanks += 1
         if not is_empty(choice.error):
             self._failure(payload)
         reason = finish_of(choice.finish_reason)
         if reason is None:
             return
+        if heard.finish_reason is not None:
+            self._mixed(f"a second finish reason: {heard.finish_reason}, then {reason}")
         if gave_up(reason):
             self._failure(given_up(reason, payload))
         elif self._open():
-            self.heard.finish_reason = reason
-            self._finished_tokens = self.heard.tokens
+            heard.finish_reason = reason
+            self._finished_tokens = heard.tokens
 
     def _beside(self, payload: bytes) -> None:
         """A chunk without an answer in it."""

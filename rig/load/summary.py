@@ -13,6 +13,7 @@ from rich.text import Text
 from rig.journal.records import HeldBack
 from rig.load.arrivals import MOST_LATE_S
 from rig.load.tally import PERCENTILES, Spread, Tally
+from rig.written import duration
 
 _NAMES = {
     "ttft": "TTFT",
@@ -74,7 +75,7 @@ def flags(tally: Tally, stood_still_s: float) -> list[str]:
     late, held, found = tally.late.spread(), tally.held_back, list[str]()
     if stood_still_s:
         found.append(
-            f"the rig itself stood still for {stood_still_s:.1f} s in all: gaps and times across that are its own"
+            f"the rig itself stood still for {duration(stood_still_s)} in all: gaps and times across that are its own"
         )
     if tally.void:
         found.append(f"{tally.void} requests are void, for the failure was the rig's own: {_most(tally.void_reasons)}")

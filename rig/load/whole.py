@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rig.journal.records import Gaps
+from rig.load.answer import Answer
 from rig.load.chunks import Chunk, bears_content, chunk_of, given_up, kept, text_of, value_of
 from rig.load.outcome import Heard
 from rig.load.told import finish_of, gave_up, is_empty, says_failure
@@ -18,6 +19,7 @@ class BodyReader:
 
     def __init__(self, max_bytes: int = MAX_BODY_BYTES) -> None:
         self.heard = Heard()
+        self.answer: Answer | None = None
         self.first_token_t: float | None = None
         self.last_token_t: float | None = None
         self.last_progress_t: float | None = None
@@ -67,6 +69,8 @@ class BodyReader:
         message = choice.message
         if choice.text or (message is not None and bears_content(message)):
             heard.tokens = 1
+        if self.answer is not None and message is not None:
+            self.answer.whole(message)
         reason = finish_of(choice.finish_reason)
         if not is_empty(choice.error):
             heard.error = text_of(body)

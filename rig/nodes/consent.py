@@ -21,10 +21,10 @@ async def named_processes(nodes: Nodes) -> dict[str, list[str]]:
 
 def consent_text(named: dict[str, list[str]], nodes: Nodes) -> str:
     """What the user is asked about. Pure."""
-    lines = ["Faults may stop or kill these processes, and what exo starts in their place, and cut these nodes off:"]
+    lines = ["Faults may stop or kill these processes, and what starts in their place, and cut these nodes off:"]
     for name, processes in named.items():
         lines.append(f"  {name} ({nodes[name].node.reached_as})")
-        lines += [f"    {process[:160]}" for process in processes] or ["    (exo does not run there now)"]
+        lines += [f"    {process[:160]}" for process in processes] or ["    (the target does not run there now)"]
     spared = [name for name in nodes if name not in named]
     if spared:
         lines.append(f"  never: {', '.join(spared)} (`faults: false`)")

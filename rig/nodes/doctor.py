@@ -131,7 +131,7 @@ async def _inspected(conn: ShellNode, kinds: frozenset[str] | None, own_lock: st
     seen = await conn.inspect()
     busy = seen.lock.get("owner") != own_lock and binds(seen.lock, seen)
     found = [
-        await _exo(conn, seen),
+        await _target(conn, seen),
         *_processes(conn, seen, busy=busy),
         *_leases(conn, seen, busy=busy),
         *_room(conn, seen),
@@ -144,32 +144,38 @@ async def _inspected(conn: ShellNode, kinds: frozenset[str] | None, own_lock: st
     return found
 
 
-async def _exo(conn: ShellNode, seen: Inspection) -> Finding:
-    exo = conn.node.process
+async def _target(conn: ShellNode, seen: Inspection) -> Finding:
+    process = conn.node.process
+    what = process.section
     if seen.main is not None:
         workers = len(seen.workers)
-        return Finding(conn.name, "exo", "ok", f"pid {seen.main.pid}, {workers} workers: {seen.main.command[:100]}")
-    said = await conn.run(f"cat {q(exo.pid_path)}", check=False)
+        return Finding(
+            conn.name, what, "ok", f"pid {seen.main.pid}, {workers} {process.worker}s: {seen.main.command[:100]}"
+        )
+    said = await conn.run(f"cat {q(process.pid_path)}", check=False)
     pid = said.stdout.strip()
     if said.status != 0 or not pid.isdigit():
-        text = f"there is no pid in {exo.pid_path}"
-        return Finding(conn.name, "exo", "fail", text, "start exo there, and check `exo.home` in the inventory")
+        text = f"there is no pid in {process.pid_path}"
+        return Finding(conn.name, what, "fail", text, f"start {what} there, and check `{what}.home` in the inventory")
     command = (await conn.run(f"ps -o command= -p {pid}", check=False)).stdout.strip()
     if not command:
-        return Finding(conn.name, "exo", "fail", f"pid {pid} of {exo.pid_path} does not run", "start exo there")
-    text = f"pid {pid} is not recognised as exo: {command[:160]}"
-    return Finding(conn.name, "exo", "fail", text, f"make `exo.match` fit that command line (it is {exo.match!r})")
+        return Finding(conn.name, what, "fail", f"pid {pid} of {process.pid_path} does not run", f"start {what} there")
+    text = f"pid {pid} is not recognised as {what}: {command[:160]}"
+    remedy = f"make `{what}.match` fit that command line (it is {process.match!r})"
+    return Finding(conn.name, what, "fail", text, remedy)
 
 
 def _processes(conn: ShellNode, seen: Inspection, *, busy: bool) -> list[Finding]:
     """`busy`: another run holds the node, so that it may be its fault, which must not be ended."""
     found: list[Finding] = []
     if stopped := [process.pid for process in seen.tree if process.state == "T"]:
-        text = f"exo processes are stopped: {', '.join(map(str, stopped))}"
+        what = conn.node.process.section
+        text = f"{what} processes are stopped: {', '.join(map(str, stopped))}"
         remedy = WAIT if busy else "rig heal, or `kill -CONT` them"
-        found.append(Finding(conn.name, "exo", "fail", text, remedy))
+        found.append(Finding(conn.name, what, "fail", text, remedy))
     if seen.orphans:
-        text = f"runners without a main process hold memory: {', '.join(str(one.pid) for one in seen.orphans)}"
+        left = ", ".join(str(one.pid) for one in seen.orphans)
+        text = f"{conn.node.process.worker}s without a main process hold memory: {left}"
         found.append(Finding(conn.name, "orphans", "warn", text, WAIT if busy else "kill them"))
     return found
 
@@ -194,11 +200,11 @@ def _room(conn: ShellNode, seen: Inspection) -> list[Finding]:
     found: list[Finding] = []
     if (disk := seen.disk_free_bytes) is not None:
         level: Level = "fail" if disk < DISK_FAIL_BYTES else "warn" if disk < DISK_WARN_BYTES else "ok"
-        remedy = "" if level == "ok" else "free some: leases and logs must be written, and exo writes its event log"
+        remedy = "" if level == "ok" else "free some: leases and logs must be written, and so must the target's"
         found.append(Finding(conn.name, "disk", level, f"{disk / 2**30:.1f} GiB free at {conn.node.rig_dir}", remedy))
     if (memory := seen.mem_available_bytes) is not None:
         low = memory < MEMORY_WARN_BYTES
-        remedy = "exo may not get its model back after a crash" if low else ""
+        remedy = "the target may not get its model back after a crash" if low else ""
         text = f"{memory / 2**30:.1f} GiB available"
         found.append(Finding(conn.name, "memory", "warn" if low else "ok", text, remedy))
     return found
@@ -221,7 +227,7 @@ def _tools(conn: ShellNode, seen: Inspection, kinds: frozenset[str] | None) -> l
     if not {"nc", "perl"} & seen.tools.keys():
         found.append(Finding(conn.name, "tools", level, "neither nc nor perl is there", "install nc"))
     if not {"lsof", "ss"} & seen.tools.keys():
-        text = "neither lsof nor ss: a runner can be told from others only when there is one"
+        text = f"neither lsof nor ss: a {conn.node.process.worker} can be told from others only when there is one"
         found.append(Finding(conn.name, "tools", "warn", text, "install lsof"))
     if not conn.node.addresses:
         text = "the inventory has no addresses of it: it cannot be cut off"
@@ -251,8 +257,9 @@ async def _clock(conn: ShellNode) -> list[Finding]:
 async def _restart(conn: ShellNode, kinds: frozenset[str] | None) -> list[Finding]:
     needed = kinds is None or any(kind.restarts for kind in kinds_of(kinds))
     if conn.node.process.start is None:
-        text = "how exo is started is not known: crash faults are refused"
-        return [Finding(conn.name, "restart", "fail" if needed else "warn", text, "say it as `exo.start`")]
+        what = conn.node.process.section
+        text = f"how {what} is started is not known: crash faults are refused"
+        return [Finding(conn.name, "restart", "fail" if needed else "warn", text, f"say it as `{what}.start`")]
     if conn.name not in await rehearsed({conn.name: conn}):
         text = "never rehearsed: crash faults are refused"
         return [Finding(conn.name, "restart", "fail" if needed else "warn", text, "rig doctor --rehearse-restart")]

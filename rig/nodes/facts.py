@@ -34,7 +34,7 @@ async def facts_of(conn: ShellNode, *, evaluate: bool) -> dict[str, str]:
 
 
 async def reached_from(conn: ShellNode, inventory: Inventory) -> dict[str, bool]:
-    """`NODE at ADDRESS` → whether this node reaches it: by IPv4 at the API's port, by IPv6, where exo's API does not
+    """`NODE at ADDRESS` → whether this node reaches it: by IPv4 at the API's port, by IPv6, where that API may not
     listen, at sshd's. A connection that is refused has reached it: the other machine said so. Empty where the API is
     known by a loopback address: its port says nothing of the network then.
     """

@@ -1,4 +1,4 @@
-"""What a node says of itself through `inspect.sh`: clock, boot, exo's processes, master claim, memory, disk, leases."""
+"""What a node says of itself through `inspect.sh`: clock, boot, processes, master, memory, disk, leases."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def parse_inspection(node: str, text: str, is_worker: Callable[[str], bool] = _n
 
 
 def elected_in(line: str) -> str:
-    """The id of the node that a line of exo's log says was elected; empty when it names none."""
+    """The id of the node that a line of the target's log says was elected; empty when it names none."""
     return found[1] if (found := _ELECTED.search(line)) else ""
 
 

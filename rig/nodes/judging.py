@@ -35,7 +35,7 @@ def judge_wall(name: str, facts: Facts, wall: float) -> list[Finding]:
 
 
 def judge_versions(all_facts: Mapping[str, Facts]) -> list[Finding]:
-    """exo must be the same everywhere."""
+    """The target must be the same everywhere."""
     found: list[Finding] = []
     for key, what in (("exo_version", "version"), ("exo_revision", "revision")):
         told = {name: facts[key] for name, facts in all_facts.items() if key in facts}
@@ -75,11 +75,13 @@ def judge_instances(name: str, instances: Mapping[str, str], deployed: Collectio
 
 def _home(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iterator[Finding]:
     if facts.get("home") == "0":
-        yield Finding(name, "home", "fail", f"{node.process.home} is not there", "correct `exo.home`")
+        yield Finding(
+            name, "home", "fail", f"{node.process.home} is not there", f"correct `{node.process.section}.home`"
+        )
     elif facts.get("home_writable") == "0":
         level: Level = "fail" if needing(kinds, "disk") else "warn"
         yield Finding(
-            name, "home", level, f"{node.process.home} cannot be written by {facts.get('user')}", "log in as exo's user"
+            name, "home", level, f"{node.process.home} cannot be written by {facts.get('user')}", "log in as its user"
         )
     elif "home" in facts:
         yield Finding(name, "home", "ok", node.process.home)
@@ -89,7 +91,8 @@ def _foreign(name: str, node: Node, facts: Facts, kinds: frozenset[str]) -> Iter
     del kinds
     others = [pid for pid in facts.get("exo_processes", "").split() if pid != facts.get("main")]
     if others:
-        text = f"more processes match `exo.match` than the one of {node.process.pid_path}: {', '.join(others)}"
+        process = node.process
+        text = f"more processes match `{process.section}.match` than the one of {process.pid_path}: {', '.join(others)}"
         yield Finding(name, "foreign exo", "warn", text, "make `exo.match` fit one only, or end what nobody needs")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,23 +13,14 @@ import pandas as pd
 from rig.analysis.analyse import Analysis
 from rig.analysis.verdict import Verdict, verdict_of
 from rig.journal.read import Run, read_run
-from rig.journal.records import ViewChanged
+from rig.journal.records import AnyRecord, ViewChanged
 from rig.journal.run import RunInfo
-from rig.report.columns import (
-    FAULTS,
-    RECOVERIES,
-    REQUESTS,
-    Columns,
-    Row,
-    fault_rows,
-    recovery_rows,
-    request_row,
-)
-from rig.report.joined import Joined
-from rig.report.series import gather_run
+from rig.report.figures import CHECK, FAULT, RECOVERY, REQUEST, faults_of
+from rig.report.form import Column, Json, S, Shape
+from rig.report.joined import Joined, Sink
+from rig.report.series import Series, gather, gather_run
 
-CHECKS: Final[Columns] = {"check": "string", "status": "string", "summary": "string", "promise": "string"}
-VIEWS: Final[Columns] = {"t": "float64", "since_t": "float64", "node": "string", "facet": "string"}
+VIEWS: Final[dict[str, Column]] = {"t": "float64", "since_t": "float64", "node": "string", "facet": "string"}
 """`value` stands beside them, as the journal has it: numbers, texts, lists, mappings."""
 ROWS_AT_ONCE: Final = 10_000
 _DTYPES: Final = {"string": "string", "bool": "boolean", "int64": "Int64", "float64": "float64"}
@@ -44,7 +36,7 @@ class RunFrames:
 
     `requests` has a row for every request of the load and every probe (`source`), in the order in which they were
     counted; `faults` one a fault; `recoveries` one for each pair of effective fault and model; `checks` one a check.
-    Columns are described in docs/figures.md.
+    docs/schema.md describes the columns.
     """
 
     folder: Path
@@ -71,19 +63,27 @@ class RunFrames:
 def open_run(path: str | Path) -> RunFrames:
     """The run in this folder, read and analysed. Raises JournalError when its files cannot be read."""
     run: Run = read_run(Path(path))
+    return _framed(run.folder, run.info, lambda sink: gather_run(run, sink))
+
+
+def open_records(info: RunInfo, records: Iterable[AnyRecord]) -> RunFrames:
+    """The same of records that are in no folder."""
+    return _framed(Path(info.run), info, lambda sink: gather(info, records, sink))
+
+
+def _framed(folder: Path, info: RunInfo, analysed: Callable[[Sink], tuple[Analysis, Series]]) -> RunFrames:
     requests = _Gathered()
-    analysis, _ = gather_run(run, requests.add)
+    analysis, _ = analysed(requests.add)
     verdict = verdict_of(analysis)
-    checks = [{"check": one.name} | {name: getattr(one, name) for name in list(CHECKS)[1:]} for one in verdict.checks]
     return RunFrames(
-        folder=run.folder,
-        info=run.info,
+        folder=folder,
+        info=info,
         analysis=analysis,
         verdict=verdict,
         requests=requests.frame(),
-        faults=_frame(fault_rows(analysis), FAULTS),
-        recoveries=_frame(recovery_rows(analysis), RECOVERIES),
-        checks=_frame(checks, CHECKS),
+        faults=_shaped(FAULT, faults_of(analysis)),
+        recoveries=_shaped(RECOVERY, analysis.recoveries),
+        checks=_shaped(CHECK, verdict.checks).rename(columns={"name": "check"}),
     )
 
 
@@ -91,25 +91,29 @@ class _Gathered:
     """Requests on their way into a frame: at most so many as rows, which are far larger than columns."""
 
     def __init__(self) -> None:
-        self._rows: list[Row] = []
+        self._rows: list[Json] = []
         self._parts: list[pd.DataFrame] = []
 
     def add(self, joined: Joined) -> None:
-        self._rows.append(request_row(joined))
+        self._rows.append(REQUEST.row(joined))
         if len(self._rows) >= ROWS_AT_ONCE:
             self._part()
 
     def frame(self) -> pd.DataFrame:
         self._part()
         whole = pd.concat(self._parts, ignore_index=True)
-        return whole.astype({name: "category" for name in REQUESTS if name in _FEW})
+        return whole.astype({name: "category" for name in REQUEST.columns if name in _FEW})
 
     def _part(self) -> None:
-        self._parts.append(_frame(self._rows, REQUESTS))
+        self._parts.append(_frame(self._rows, REQUEST.columns))
         self._rows.clear()
 
 
-def _frame(rows: list[Row], columns: Columns) -> pd.DataFrame:
+def _shaped(shape: Shape[S], sources: Iterable[S]) -> pd.DataFrame:
+    return _frame([shape.row(source) for source in sources], shape.columns)
+
+
+def _frame(rows: list[Json], columns: Mapping[str, Column]) -> pd.DataFrame:
     """Every column in its order and type, also where no row has it."""
     return pd.DataFrame.from_records(rows, columns=list(columns)).astype(
         {name: _DTYPES[kind] for name, kind in columns.items()}

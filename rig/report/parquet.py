@@ -1,7 +1,7 @@
 """A run as column files, for pandas, DuckDB, Polars and the like. Derived: the journal stays the truth.
 
 `requests.parquet` has a row for every request and probe, `faults.parquet` one a fault, `recoveries.parquet` one for
-each pair of fault and model. `rig.report.columns` has the columns.
+each pair of fault and model. `rig.report.figures` has the columns.
 
 Needs pyarrow, which is not installed by default: it is larger than all the rest of the rig together.
 """
@@ -9,14 +9,15 @@ Needs pyarrow, which is not installed by default: it is larger than all the rest
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 
 from rig.errors import JournalError, UsageError
 from rig.journal.read import Run
-from rig.report.columns import FAULTS, RECOVERIES, REQUESTS, Columns, Row, fault_rows, recovery_rows, request_row
+from rig.report.figures import FAULT, RECOVERY, REQUEST, faults_of
+from rig.report.form import Column, Json
 from rig.report.series import gather_run
 
 ROWS_AT_ONCE: Final = 10_000
@@ -31,14 +32,14 @@ def write_parquet(run: Run) -> list[Path]:
     arrow, parquet = _pyarrow()
     written = [run.folder / name for name in FILES]
     with _whole(written[0]) as temporary:
-        rows = _Rows(arrow, parquet, temporary, REQUESTS)
+        rows = _Rows(arrow, parquet, temporary, REQUEST.columns)
         try:
-            analysis, _ = gather_run(run, lambda joined: rows.add(request_row(joined)))
+            analysis, _ = gather_run(run, lambda joined: rows.add(REQUEST.row(joined)))
         finally:
             rows.close()
     for path, columns, found in (
-        (written[1], FAULTS, fault_rows(analysis)),
-        (written[2], RECOVERIES, recovery_rows(analysis)),
+        (written[1], FAULT.columns, map(FAULT.row, faults_of(analysis))),
+        (written[2], RECOVERY.columns, map(RECOVERY.row, analysis.recoveries)),
     ):
         with _whole(path) as temporary:
             rows = _Rows(arrow, parquet, temporary, columns)
@@ -64,21 +65,21 @@ def _pyarrow() -> tuple[Any, Any]:
 class _Rows:
     """Rows on their way into a file, at most so many in memory."""
 
-    def __init__(self, arrow: Any, parquet: Any, path: Path, columns: Columns) -> None:
+    def __init__(self, arrow: Any, parquet: Any, path: Path, columns: Mapping[str, Column]) -> None:
         types: dict[str, Callable[[], Any]] = {
             "string": arrow.string, "bool": arrow.bool_, "int64": arrow.int64, "float64": arrow.float64,
         }  # fmt: skip
         self._arrow = arrow
         self._schema = arrow.schema([(name, types[kind]()) for name, kind in columns.items()])
         self._writer = parquet.ParquetWriter(path, self._schema, compression="zstd")
-        self._waiting: list[Row] = []
+        self._waiting: list[Json] = []
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Json) -> None:
         self._waiting.append(row)
         if len(self._waiting) >= ROWS_AT_ONCE:
             self._flush()
 
-    def extend(self, rows: Iterable[Row]) -> None:
+    def extend(self, rows: Iterable[Json]) -> None:
         for row in rows:
             self.add(row)
 

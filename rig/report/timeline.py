@@ -31,6 +31,7 @@ from rig.journal.records import (
     ViewChanged,
 )
 from rig.visible import one_line
+from rig.written import duration
 
 MAX_LINES: Final = 400
 MAX_VALUE: Final = 160
@@ -125,7 +126,7 @@ def _about(start: RequestStarted, end: RequestEnded | None) -> list[str]:
     head += _due(start, end.started_t)
     head += [f"  {name:<14}{t:10.3f}  +{t - end.started_t:.3f}" for name, t in moments if t is not None]
     if end.gaps.count:
-        head.append(f"  {end.gaps.count} gaps between chunks, the longest {end.gaps.max_s:.3f} s")
+        head.append(f"  {end.gaps.count} gaps between chunks, the longest {duration(end.gaps.max_s)}")
     head += [f"  {note}" for note in (end.unclean_end, end.damaged) if note]
     if end.evidence:
         head.append(f"  evidence: {_short(end.evidence, 1000)}")
@@ -205,7 +206,9 @@ def _say(record: AnyRecord) -> Iterator[Line]:  # noqa: PLR0912 (one case a kind
             yield Line(record.t, "fault", f"{record.fault} {record.fault_kind} {record.state}{where}{at}{reason}")
         case Unwedged():
             took = record.ended_t - record.started_t
-            yield Line(record.t, "unwedge", f"{record.node} after fault {record.fault}, {took:.1f} s {record.detail}")
+            yield Line(
+                record.t, "unwedge", f"{record.node} after fault {record.fault}, {duration(took)} {record.detail}"
+            )
         case Redeployed():
             yield Line(record.t, "deploy", f"{record.model} ({record.reason}) {record.detail}")
         case ViewChanged() if record.facet not in _DULL:

@@ -39,6 +39,8 @@ from rig.targets.views import Instance
 Activity = Literal["load", "injection", "observe", "prober"]
 
 HURRY_S: Final = 2.0  # how long requests in flight are awaited when the run is interrupted
+ALONE_SHARE: Final = 0.2
+"""Of the baseline, at most, to ask canaries one by one."""
 _DRAIN_GRACE_S: Final = 15.0  # beyond the requests' own total deadline
 _LOOK_S: Final = 0.05
 _HEAL_LIMIT_S: Final = 60.0
@@ -78,6 +80,8 @@ class SoakRun:
             seed=settings.seed,
             backoff=Backoff().paced(settings.pace),
             grace_s=paced_grace_s(settings.pace),
+            token_a_chunk=target.token_a_chunk,
+            alone_s=settings.plan.baseline * ALONE_SHARE,
         )
         self.prober = Prober(
             settings.models,
@@ -90,6 +94,7 @@ class SoakRun:
             patience_s=settings.probe_patience_s,
             connect_s=settings.workload.deadlines.connect,
             grace_s=paced_grace_s(settings.pace),
+            token_a_chunk=target.token_a_chunk,
         )
         self.tracker = RecoveryTracker(settings_of(info), live=True)
         self.successes = Successes(settings.models)

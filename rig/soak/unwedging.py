@@ -11,9 +11,9 @@ import asyncio
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, Literal
 
-from rig.analysis.symptoms.processes import before_unwedging
 from rig.errors import NodeError
 from rig.faults.node_crash import KIND as CRASH
 from rig.injection.act import Watcher
@@ -24,7 +24,7 @@ from rig.journal.write import Journal
 from rig.nodes.node import NodeConnection, Nodes
 from rig.observe.cluster_view import ClusterView
 
-CUT_SHORT: Final = "cut short by the end of the run: the node's own script goes on, and starts the target again"
+_CUT_SHORT: Final = "cut short by the end of the run: the node's own script goes on, and starts the target again"
 _START_LIMIT_S: Final = 60.0
 
 
@@ -94,7 +94,7 @@ class Unwedger:
 
     async def _look(self, fault: int, conn: NodeConnection) -> None:
         try:
-            write_inventory(self.journal, await conn.inspect("all"), before_unwedging(fault))
+            write_inventory(self.journal, await conn.inspect("all"), "before-unwedging", fault)
         except NodeError:
             return  # the restart will say what is wrong with the node
 
@@ -115,7 +115,7 @@ class Unwedger:
         try:
             await watcher.run({"id": name, "run": self.identity.run, "owner": self.identity.owner, "hold": "0"})
         except asyncio.CancelledError:
-            record(CUT_SHORT, ok=False)
+            self._record(fault, conn, started_t, ok=False, cut_short=True, detail=_CUT_SHORT, master=master)
             raise
         end = watcher.progress.end
         return record(watcher.progress.detail or f"{end}", ok=end == "healed")
@@ -133,21 +133,29 @@ class Unwedger:
 
     async def _start(self, fault: int, conn: NodeConnection, started_t: float) -> bool:
         what = conn.node.process.section
+        record = partial(self._record, fault, conn, started_t, act="start")
         if conn.node.process.start is None:
-            return self._record(
-                fault, conn, started_t, ok=False, detail=f"{what} is gone, and how to start it is not known"
-            )
+            return record(ok=False, detail=f"{what} is gone, and how to start it is not known")
         try:
             await conn.carry_out("start", timeout_s=_START_LIMIT_S)
         except asyncio.CancelledError:
-            self._record(fault, conn, started_t, ok=False, detail=CUT_SHORT)
+            record(ok=False, cut_short=True, detail=_CUT_SHORT)
             raise
         except NodeError as error:
-            return self._record(fault, conn, started_t, ok=False, detail=error.message)
-        return self._record(fault, conn, started_t, ok=True, detail=f"{what} was gone; started")
+            return record(ok=False, detail=error.message)
+        return record(ok=True, detail=f"{what} was gone; started")
 
     def _record(
-        self, fault: int, conn: NodeConnection, started_t: float, *, ok: bool, detail: str, master: bool | None = None
+        self,
+        fault: int,
+        conn: NodeConnection,
+        started_t: float,
+        *,
+        ok: bool,
+        detail: str,
+        act: Literal["restart", "start"] = "restart",
+        cut_short: bool = False,
+        master: bool | None = None,
     ) -> bool:
         now = self.journal.now()
         if self.journal.failed:
@@ -160,6 +168,8 @@ class Unwedger:
                 started_t=started_t,
                 ended_t=now,
                 ok=ok,
+                act=act,
+                cut_short=cut_short,
                 detail=detail,
                 master=master,
             )

@@ -7,7 +7,7 @@ A target is a folder `rig/targets/NAME` with one table for each room of the rig 
 - `checks` for the verdict (`rig.analysis.checks.of_target.TargetChecks`): which checks there are
 - `init` for `rig init` (`rig.targets.surveying.Surveying`): how an inventory of it is written
 - `faults`, a package, if it has kinds of faults of its own (as in `rig.faults`)
-- `judged` for the analysis (`rig.analysis.judged.Judged`): what it promises, and how that is judged
+- `judged` for the analysis (`rig.analysis.recovery.judged.Judged`): what it promises, and how that is judged
 
 A room asks for the table of a name; nothing but this file names a target, so that no room imports one.
 """

@@ -2,7 +2,7 @@
 
 An OpenAI-compatible chat endpoint is all that a target must have. Every other ability is `None` where it is missing;
 what the rig would have done with it is then left out, of the run and of its reports. Which processes are the target's
-own is said by its `rig.config.process.Process`, what is judged of it by `rig.analysis.judged`.
+own is said by its `rig.config.process.Process`, what is judged of it by `rig.analysis.recovery.judged`.
 
 Every call is bounded in time and size. It raises TargetUnreachable without an answer, TargetMisread for one that is not
 understood, TargetError for one that says of an error. URLs are those of a node's API as the controller reaches it.
@@ -218,6 +218,7 @@ class Target:
     """
 
     name: str
+    token_a_chunk: bool = False  # it streams each token in a chunk of its own, so that they can be counted
     views: ShowsViews | None = None
     deploys: Deploys | None = None
     instances: ListsInstances | None = None

@@ -15,7 +15,7 @@ from rig.faults.plan.registry import KILLS_OF_WORKERS, KINDS
 from rig.injection.aim import MASTER_LIMIT_S, AimContext
 from rig.injection.fault import Fault, Identity, write_inventory
 from rig.injection.schedule import Planned, by_hand
-from rig.journal.records import FaultState
+from rig.journal.records import FaultState, Look
 from rig.journal.write import Journal
 from rig.nodes.node import Nodes
 from rig.targets.now import instances_of
@@ -57,7 +57,7 @@ class Harming:
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _down: dict[str, Down] = field(default_factory=dict[str, Down])
 
-    async def look(self, when: str) -> None:
+    async def look(self, look: Look, fault: int | None = None) -> None:
         """What runs where, for the checks that compare."""
         seen = await asyncio.gather(*(conn.inspect("all") for conn in self.nodes.values()), return_exceptions=True)
         for one in seen:
@@ -65,14 +65,14 @@ class Harming:
                 continue
             if isinstance(one, BaseException):
                 raise one
-            write_inventory(self.journal, one, when)
+            write_inventory(self.journal, one, look, fault)
 
     async def crash(self, step: Crash) -> None:
         """Returns once it is struck. Raises NotHarmed."""
         await self._master_known()
         node = self._node(step.node, step.of)
-        await self.look(f"before the crash of {node}")
         planned = self._planned("node-crash", node, DOWN_AT_MOST_S)
+        await self.look("before", planned.index)
         stop = asyncio.Event()
         fault = self._fault(planned)
         task = asyncio.create_task(fault.run(stop))

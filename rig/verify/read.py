@@ -9,14 +9,13 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from rig.analysis.verdict import checks_of
+from rig.analysis.verdict import known_checks
 from rig.config.expect import problems_of
 from rig.config.fields import WRITTEN
 from rig.config.problems import FieldPath, Problem, error_of, locate
 from rig.config.stock import stock_folder
 from rig.config.tree import parse
 from rig.errors import ConfigError
-from rig.targets import registry
 from rig.verify.scenario import Condition, Scenario, Step
 
 FOLDER: Final = "verify"
@@ -65,7 +64,7 @@ def _found(name_or_path: str) -> Path:
 
 def scenario_problems(scenario: Scenario) -> Iterator[Problem]:
     """Names that nothing introduced, faults in a scenario that does without, checks that do not exist. Pure."""
-    checks = {check.name for target in registry.NAMES for check in checks_of(target)}
+    checks = {check.name for check in known_checks()}
     for index, name in enumerate(scenario.proves):
         if name not in checks:
             yield Problem(("proves", index), f"expected the name of a check, not {name!r}")

@@ -144,7 +144,7 @@ class _Run:
         try:
             self._enter("setup")
             await self._seen()
-            await self._player.harming.look("before the scenario")
+            await self._player.harming.look("start")
             self._enter("faults")
             played = await self._player.play(self._scenario, stop)
             if not played and not stop.is_set():
@@ -152,7 +152,7 @@ class _Run:
             await asyncio.sleep(self._pace.scale(TAIL_S))
             self._enter("drain")
             await self._observer.read_events()
-            await self._player.harming.look("after the scenario")
+            await self._player.harming.look("end")
         except Exception as error:
             ended, detail = "failed", f"{type(error).__name__}: {error}"
             raise

@@ -146,6 +146,7 @@ class Tape:
         late_s: float = 0.0,
         reason: str = "",
         hold_s: float = 0.0,
+        stopped: bool = False,
     ) -> FaultChanged:
         return FaultChanged(
             t=at_t + late_s,
@@ -159,6 +160,7 @@ class Tape:
             at_t=at_t,
             at_error_s=error_s,
             reason=reason,
+            stopped=stopped,
             hold_s=hold_s,
         )
 

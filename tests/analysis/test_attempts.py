@@ -31,9 +31,12 @@ def test_a_loss_by_the_rigs_deadline_failed_when_progress_stopped_and_others_whe
 
 def test_an_error_failed_when_it_ended_whoever_gave_up() -> None:
     tape = Tape()
-    tape.error(1, 31, connected_t=None, evidence="no connection: ConnectTimeout")
+    tape.error(1, 31, connected_t=None, cause="connect-deadline")
     assert failed(tape) == (31, True)
-    others: list[dict[str, Any]] = [{"connected_t": None, "evidence": "refused"}, {"evidence": "timeout"}]
+    others: list[dict[str, Any]] = [
+        {"connected_t": None, "cause": "unconnected"},
+        {"cause": "broken", "evidence": "timeout"},
+    ]
     for more in others:
         tape = Tape()
         tape.error(1, 31, **more)
@@ -73,7 +76,7 @@ def test_what_is_attributed_is_so_in_every_table_that_has_it() -> None:
 def test_rows_packed_into_a_table_are_what_numpy_makes_of_them() -> None:
     tape = Tape()
     tape.ok(1, 2)
-    tape.error(3, 4, connected_t=None, evidence="ConnectTimeout")
+    tape.error(3, 4, connected_t=None, cause="connect-deadline")
     tape.lost(1, 121, "overdue", last_progress_t=20)
     records = tape.records()
     starts = {one.id: one for one in records if isinstance(one, RequestStarted)}

@@ -12,7 +12,7 @@ from rig.analysis.checks.check import Answer, Check, Status, evidence
 from rig.analysis.checks.requests import as_many_by_chance
 from rig.analysis.verdict import verdict_of
 from rig.journal.read import BrokenLine
-from rig.journal.records import STOPPED, ActivityDied, MasterSeen, Redeployed, RunEnded, ViewChanged
+from rig.journal.records import ActivityDied, MasterSeen, Redeployed, RunEnded, ViewChanged
 from tests.analysis.generate import KINDS, Shape, info_of, records_of
 from tests.analysis.tape import A, B, Tape
 
@@ -148,11 +148,11 @@ CASES: list[tuple[str, Status, Build]] = [
     ),
     ("every-kind-struck", "pass", lambda t: t.fault(0, "freeze", 100, 110)),
     ("every-kind-struck", "fail", lambda t: t.add(t.change(0, "freeze", "skipped", 100))),
-    ("every-kind-struck", "unknown", lambda t: t.add(t.change(0, "freeze", "skipped", 100, reason=STOPPED))),
+    ("every-kind-struck", "unknown", lambda t: t.add(t.change(0, "freeze", "skipped", 100, stopped=True))),
     (
         "every-kind-struck",
         "fail",
-        lambda t: t.add(t.change(0, "freeze", "skipped", 100), t.change(1, "freeze", "skipped", 200, reason=STOPPED)),
+        lambda t: t.add(t.change(0, "freeze", "skipped", 100), t.change(1, "freeze", "skipped", 200, stopped=True)),
     ),
     ("every-kind-struck", "fail", lambda t: t.add(t.change(0, "freeze", "ineffective", 100))),
     ("every-kind-struck", "unknown", lambda t: t.end(1)),

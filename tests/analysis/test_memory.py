@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rig.analysis.symptoms.memory import MAX_GROUPS, MemoryWatch
-from rig.journal.records import AnyRecord, NodeMemory, PhaseStarted, ViewChanged
+from rig.journal.records import AnyRecord, Look, NodeMemory, PhaseStarted, ViewChanged
 from rig.targets.exo.judged import runners_of
 from tests.analysis.checks.sessions import processes
 from tests.analysis.tape import A, Tape
@@ -29,9 +29,9 @@ def told(t: float, gib: float) -> list[AnyRecord]:
     return [view(t, "memory", {"x": int(gib * GIB)}), Tape().change(0, "freeze", "planned", t)]
 
 
-def own(t: float, gib: float | None, when: str = "before fault 0") -> NodeMemory:
+def own(t: float, gib: float | None, look: Look = "before") -> NodeMemory:
     free = None if gib is None else int(gib * GIB)
-    return NodeMemory(t=t, node="n", when=when, available_bytes=free, wired_bytes=None)
+    return NodeMemory(t=t, node="n", look=look, fault=0, available_bytes=free, wired_bytes=None)
 
 
 def watch(*records: AnyRecord, own_word: bool = True, pace: float = 1.0) -> MemoryWatch:
@@ -64,7 +64,7 @@ def test_by_the_nodes_own_word_a_fifth_and_four_gib(before: float, later: float,
 
 
 def test_the_nodes_own_word_counts_before_a_fault_and_with_a_known_process() -> None:
-    assert watch(processes(49.0, "n"), own(50.0, 40.0), own(99.0, 1.0, "after fault 0")).kept_back() == []
+    assert watch(processes(49.0, "n"), own(50.0, 40.0), own(99.0, 1.0, "after")).kept_back() == []
     assert watch(processes(49.0, "n"), own(50.0, 40.0), own(99.0, None)).compared() == 0
     assert watch(own(50.0, 40.0), own(99.0, 1.0)).compared() == 0
     assert watch(processes(49.0, "n"), own(50.0, 40.0), own(99.0, 1.0), own_word=False).compared() == 0

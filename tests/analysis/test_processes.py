@@ -6,7 +6,7 @@ import pytest
 
 from rig.analysis.recovery.faults import Fault, FaultLog
 from rig.analysis.symptoms.processes import ProcessWatch
-from rig.journal.records import AnyRecord, NodeProcesses, Unwedged, ViewChanged
+from rig.journal.records import AnyRecord, Look, NodeProcesses, Unwedged, ViewChanged
 from rig.targets.exo.judged import JUDGED
 from tests.analysis.checks.sessions import processes
 from tests.analysis.tape import Tape
@@ -78,23 +78,35 @@ def test_a_restart_by_the_rig_explains_a_death(from_t: float, to_t: float, node:
 
 
 def test_what_is_found_before_the_restart_is_none_of_its_doing() -> None:
-    look = processes(200, main="9:9", when="before unwedging after fault 0")
+    look = processes(200, main="9:9", look="before-unwedging", fault=0)
     assert len(watch(LOOKS[0], look, restarted(0, 199, 210)).died([])) == 1
     assert watch(LOOKS[0], look, restarted(1, 150, 160)).died([]) == []
 
 
 def test_what_is_left_behind_counts_but_right_after_a_fault() -> None:
     assert len(watch(processes(100, orphans=1)).left_behind()) == 1
-    assert watch(processes(100, orphans=1, when="after fault 0")).left_behind() == []
+    assert watch(processes(100, orphans=1, look="after")).left_behind() == []
 
 
-def idle(node_t: float, cpu_s: float | None, main: str = "7:1", when: str = "idle") -> NodeProcesses:
-    return NodeProcesses(t=50, node="n", when=when, main=main, orphans=0, cpu_s=cpu_s, node_t=node_t)
+def idle(node_t: float, cpu_s: float | None, main: str = "7:1", look: Look = "idle") -> NodeProcesses:
+    return NodeProcesses(t=50, node="n", look=look, main=main, orphans=0, cpu_s=cpu_s, node_t=node_t)
 
 
-def runners(t: float, *running: str, main: str = "7:1", cpu_s: float = 0.0, when: str = "idle") -> NodeProcesses:
+def runners(
+    t: float, *running: str, main: str = "7:1", cpu_s: float = 0.0, look: Look = "idle", fault: int | None = None
+) -> NodeProcesses:
     used = dict.fromkeys(running, cpu_s)
-    return NodeProcesses(t=t, node="n", when=when, main=main, orphans=0, cpu_s=0.0, node_t=t, worker_cpu_s=used)
+    return NodeProcesses(
+        t=t,
+        node="n",
+        look=look,
+        fault=fault,
+        main=main,
+        orphans=0,
+        cpu_s=0.0,
+        node_t=t,
+        worker_cpu_s=used,
+    )
 
 
 def listing(t: float, **on: str) -> AnyRecord:
@@ -140,14 +152,12 @@ def test_runners_of_no_instance(records: tuple[AnyRecord, ...], kept: bool) -> N
 
 def test_the_share_of_a_core_is_told_from_the_first_to_the_last_look_at_an_idle_target() -> None:
     assert watch(idle(10, 2), idle(12, 9), idle(20, 7)).idle_shares() == {"n, main process 7:1": 0.5}
-    assert watch(idle(10, 2), idle(20, 7), idle(30, 99, when="before fault 1")).idle_shares() == {
-        "n, main process 7:1": 0.5
-    }
+    assert watch(idle(10, 2), idle(20, 7), idle(30, 99, look="before")).idle_shares() == {"n, main process 7:1": 0.5}
     assert watch(idle(10, 0), idle(20, 0)).idle_shares() == {"n, main process 7:1": 0.0}
     assert watch(idle(10, 2)).idle_shares() == {}
     assert watch(idle(10, 2), idle(20, 7, main="9:9")).idle_shares() == {}
     assert watch(idle(10, 2), idle(20, None)).idle_shares() == {}
-    assert watch(idle(10, 2, when="before fault 1")).idle_shares() == {}
+    assert watch(idle(10, 2, look="before")).idle_shares() == {}
 
 
 def test_looks_are_counted_by_the_pairs_of_each_node() -> None:

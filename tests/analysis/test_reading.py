@@ -22,6 +22,8 @@ from rig.journal.write import journal_name
 from rig.report.json import report_json
 from tests.analysis.generate import Shape, info_of, records_of
 
+pytestmark = pytest.mark.processes
+
 LOSSY = Shape(lost_share=0.5, served=True, faults=8, requests=2000, seed=3)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rig.analysis.moments import Span
-from rig.analysis.symptoms.reigns import MAX_REIGNS, Reigns
+from rig.analysis.recovery.reigns import MAX_REIGNS, Reigns
 from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, ViewChanged
 from tests.analysis.tape import Tape
 

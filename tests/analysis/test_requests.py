@@ -115,7 +115,7 @@ def test_void_takes_a_stall_across_the_deadline() -> None:
     tape.lost(100, 220.5, "hung")
     tape.lost(100, 230.5, "hung")
     tape.lost(219.9, 220.4, "truncated")  # the target's doing, whatever the controller did
-    tape.error(219.9, 220.4, connected_t=None, evidence="no connection: ConnectTimeout: not in time")
+    tape.error(219.9, 220.4, connected_t=None, cause="connect-deadline")
     tape.end(300)
     total = tape.analyse().requests.total
     assert (total.void, total.lost, total.hung, total.truncated) == (2, 2, 1, 1)
@@ -193,15 +193,14 @@ def test_ends_without_a_start_and_repeated_starts_are_noticed() -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_each_is_judged_as_if_it_were_the_only_one(seed: int) -> None:
     """What whole columns say is compared with what a look at each request and each fault finds."""
-    tape, heard = _random_tape(random.Random(seed)), Heard()
+    tape = _random_tape(random.Random(seed))
     tracker = RecoveryTracker(settings_of(tape.info))
     for record in tape.records():
         tracker.feed(record)
     tracker.finish()
-    context, counter = tracker.context, RequestCounter("load", tracker.context, heard)
+    context, counter = tracker.context, RequestCounter("load", tracker.context)
     counter.ended(tape.attempts())
-    counter.settle(math.inf, tracker.recoveries, tracker.rescues, None)
-    for batch in heard.batches:
+    for batch in counter.settle(math.inf, tracker.recoveries, tracker.rescues, None):
         for at in range(len(batch.attempts)):
             alone = batch.attempts.part(slice(at, at + 1))
             start, end = float(alone.started_t[0]), float(alone.ended_t[0])

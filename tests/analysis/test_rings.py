@@ -71,6 +71,6 @@ def test_what_did_not_recover_is_told_with_the_ring_that_did_not_come_together()
     tape.end(360)
     check = next(check for check in verdict_of(tape.analyse()).checks if check.name == "recovered")
     assert check.evidence == (
-        f"fault 0 (freeze), {A}: not within 250.0 s after the heal; "
+        f"fault 0 (freeze), {A}: not within 4 min 10 s after the heal; "
         "i had of 3 ranks 2 idle and 1 connecting from 120.0 to 360.0 s",
     )

@@ -225,7 +225,9 @@ def test_what_a_bound_held_back_is_said_in_every_report() -> None:
     verdict = verdict_of(analysis)
     assert report_json(analysis, verdict)["held_back"] == {"bound": 4, "held": 7, "longest_s": 2.5, "unsent": 12}
     said = requests(analysis).note
-    assert "With 4 in flight, 7 had to wait for a place, at most 2.5 s; 12 more were due and never sent" in said
+    assert (
+        "With 4 in flight, 7 requests had to wait for a place, at most 2.5 s; 12 more were due and never sent" in said
+    )
     check = next(check for check in verdict.checks if check.name == "load-on-time")
     assert check.summary.startswith("12 requests were due and never sent, and no figure has them: ")
     assert "7 found 4 in flight and waited, at most 2.5 s" in check.summary
@@ -238,6 +240,6 @@ def test_a_closed_loop_has_no_time_to_be_late_for() -> None:
     analysis = tape.analyse()
     check = next(check for check in verdict_of(analysis).checks if check.name == "load-on-time")
     assert check.status == "not-exercised"
-    assert check.summary == "a closed loop sends when the answer before has come"
+    assert check.summary == "not applicable: the load is a closed loop"
     reported = report_json(analysis, verdict_of(analysis))
     assert (reported["sent_late"], reported["latency_from_start"]) == (None, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rig.analysis.checks.check import Status
-from rig.analysis.symptoms.reigns import Reigns
+from rig.analysis.recovery.reigns import Reigns
 from rig.analysis.verdict import run_check
 from rig.journal.records import AnyRecord, EventLogRead, Finding, MasterSeen
 from rig.targets.exo.checks import promises

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from msgspec import structs
 
 from bench.compare_power import flagged, made_up, pair
 from rig.analysis.checks.check import CheckResult
 from rig.analysis.verdict import Verdict
 from rig.cli.compare import compare as command
 from rig.compare.compare import Comparison, Figure, compare
-from rig.compare.samples import Samples
+from rig.compare.samples import Samples, read_samples
 from rig.compare.words import as_json, tables
 from rig.errors import UsageError
-from rig.journal.run import RunInfo
+from rig.journal.records import RunEnded
+from rig.journal.run import RunInfo, read_info
 from tests.analysis.generate import Shape, info_of, records_of, write_journal
+from tests.analysis.tape import Tape
 
 SMALL = Shape(duration_s=5400.0, faults=60, requests=700, views=30, baseline_s=120.0)
 SHORT = Shape(duration_s=600.0, faults=6, requests=300, views=30)
@@ -48,11 +52,27 @@ def test_equal_runs_raise_nothing_and_slower_ones_are_found() -> None:
     assert len(flagged(6, 1.5, SMALL, first=100)) >= 4
 
 
-def test_a_run_against_itself_is_alike(base: Samples) -> None:
+def test_a_run_against_itself_is_neither_worse_nor_better(base: Samples) -> None:
     comparison = compare(base, [base])
     assert not comparison.regressed
-    assert {one.word for one in comparison.against[0].figures} <= {"alike", "too few"}
-    assert figure(comparison, "time to serve").word == "alike"
+    assert {one.word for one in comparison.against[0].figures} <= {"alike", "unclear", "too few"}
+
+
+def test_alike_is_only_what_the_interval_shows_to_be_so(base: Samples) -> None:
+    steady = changed(base, outage={"freeze": [10.0, 10.1, 10.2] * 20})
+    assert figure(compare(steady, [steady]), "outage").word == "alike"
+    spread = changed(base, outage={"freeze": [1.0, 10.0, 40.0]})
+    assert figure(compare(spread, [spread]), "outage").word == "unclear"
+    never = changed(base, outage={"freeze": [10.0, 10.1, 10.2] * 19 + [math.inf] * 3})
+    assert figure(compare(steady, [never]), "outage").word != "alike"
+
+
+def test_counts_are_alike_by_their_interval_too(base: Samples) -> None:
+    """Three faults with an error each say little of the next ones; sixty do."""
+    few = changed(base, failed={"freeze": [0.0, 1.0, 2.0]})
+    assert figure(compare(few, [few]), "errors and lost").word == "unclear"
+    many = changed(base, failed={"freeze": [1.0] * 60})
+    assert figure(compare(many, [many]), "errors and lost").word == "alike"
 
 
 def test_what_got_worse_is_named(base: Samples) -> None:
@@ -94,12 +114,9 @@ def test_more_that_never_recover_matter_also_when_the_typical_time_is_the_same(b
 
 
 def test_a_difference_that_is_sure_but_small_does_not_matter(base: Samples) -> None:
-    calm = base.calm
-    ahead = {key: type(block)([v * 1.03 for v in block.ttft], block.itl) for key, block in calm.blocks.items()}
-    slightly = changed(base, calm=type(calm)(calm.block_s, calm.open_loop, ahead, calm.ended, calm.failed))
+    slightly = changed(base, ttft={model: [value * 1.03 for value in some] for model, some in base.ttft.items()})
     assert not compare(base, [slightly]).regressed
-    twice = {key: type(block)([v * 2 for v in block.ttft], block.itl) for key, block in calm.blocks.items()}
-    much = changed(base, calm=type(calm)(calm.block_s, calm.open_loop, twice, calm.ended, calm.failed))
+    much = changed(base, ttft={model: [value * 2 for value in some] for model, some in base.ttft.items()})
     assert [name for name in compare(base, [much]).against[0].worse if name.startswith("TTFT")]
 
 
@@ -209,12 +226,40 @@ def test_json_has_every_figure(results: Path, capsys: pytest.CaptureFixture[str]
     assert found["regressed"] is (against["worse"] != [])
 
 
-def test_markdown_and_tables_hold_the_same(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(results, "base")
+def test_markdown_folds_what_did_not_change(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(results, "base", SMALL)
+    write(results, "head", replace(SMALL, seed=2, lost_share=1.0, slower=2.0))
+    assert command(runs=["base", "head"], markdown=True) == 0
+    shown, folded = capsys.readouterr().out.split("<details>")
+    assert shown.startswith("## head against base: WORSE\n")
+    assert re.search(r"^- \*\*WORSE\*\*: time to serve [\d.]+ s → [\d.]+ s; ", shown, re.MULTILINE)
+    assert "| time to serve |" in shown
+    assert "| no-request-lost | pass | fail |" in shown
+    assert "| WORSE |" not in folded
+    assert "| unclear |" in folded
+    assert "| unclear |" not in shown
     assert command(runs=["base", "base"], markdown=True) == 0
     text = capsys.readouterr().out
+    assert text.startswith("## base against base: no regression found\n")
     assert "| figure | base | n | head | n | head / base | p | p, all counted |  |" in text
     assert "worse: nothing beyond noise" in text
+
+
+def test_an_aborted_head_is_the_worst_regression_and_no_error(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(results, "base")
+    tape = Tape(run="head")
+    tape.steady(0, 60)
+    tape.fault(0, "freeze", 30.0, 35.0)
+    tape.add(RunEnded(t=60, reason="aborted", detail="fault 0 could not be undone"))
+    base = read_info(results / "base")
+    head = write_journal(results / "head", structs.replace(base, run="head"), tape.records())
+    assert command(runs=["base", "head"], fail_on_regression=True, markdown=True) == 1
+    assert "**WORSE**: aborted after 60.0 s: fault 0 could not be undone" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="head did not finish"):
+        command(runs=["head", "base"])
+    assert read_samples(head).name == "head"
 
 
 def test_infinite_values_are_no_json_but_counts(base: Samples) -> None:
@@ -223,7 +268,8 @@ def test_infinite_values_are_no_json_but_counts(base: Samples) -> None:
     affected = sum(len(some) for some in base.serve.values())
     assert affected > 50
     assert f'"endless": {affected}' in content
-    assert tables(compare(base, [never]))[2].rows[0][3] == "∞ [∞ … ∞]"
+    worse = next(table for table in tables(compare(base, [never])) if table.rows[0][0] == "time to serve")
+    assert worse.rows[0][3] == "∞ [∞ … ∞]"
 
 
 def test_pairs_of_the_bench_are_runs_of_their_own() -> None:

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from rig.compare.samples import BLOCK_S, Calm, Samples, samples_of
-from rig.report.series import gather
+from rig.compare.samples import Samples, read_samples, samples_of
+from rig.report.frames import open_records
+from tests.analysis.generate import write_journal
 from tests.analysis.tape import A, B, Tape
 
 
 def sampled(tape: Tape) -> Samples:
-    calm = Calm(BLOCK_S, open_loop=False)
-    analysis, _ = gather(tape.info, tape.records(), calm.add)
-    return samples_of(Path("run"), analysis, calm)
+    return samples_of(open_records(tape.info, tape.records()))
 
 
 def test_a_fault_counts_once_with_its_worst_model() -> None:
@@ -73,10 +72,10 @@ def test_calm_weather_is_without_what_a_fault_touched() -> None:
     tape.steady(115.5, 170)
     tape.end(170)
     found = sampled(tape)
-    assert found.calm.medians(A, lambda block: block.ttft)[0] == pytest.approx(0.1)
-    assert found.calm.medians(A, lambda block: block.itl) == [pytest.approx(0.1 / 4)]
-    assert max(found.calm.medians(A, lambda block: block.ttft)) < 1.0
-    assert set(found.calm.failing()) == {0.0}
+    assert found.ttft[A][0] == pytest.approx(0.1)
+    assert found.itl[A] == [pytest.approx(0.1 / 4)]
+    assert max(found.ttft[A]) < 1.0
+    assert set(found.failing) == {0.0}
 
 
 def test_failing_in_calm_weather_is_a_share_of_each_minute() -> None:
@@ -86,4 +85,12 @@ def test_failing_in_calm_weather_is_a_share_of_each_minute() -> None:
     for second in range(80, 85):
         tape.error(second, second + 0.1)
     tape.end(120)
-    assert sampled(tape).calm.failing() == [0.0, 0.25]
+    assert sampled(tape).failing == [0.0, 0.25]
+
+
+def test_a_run_is_called_after_its_folder(tmp_path: Path) -> None:
+    """Also where the folder was copied or renamed since."""
+    tape = Tape(run="as-it-was-called")
+    tape.end(10)
+    folder = write_journal(tmp_path / "as-it-is-called", tape.info, tape.records())
+    assert read_samples(folder).name == "as-it-is-called"

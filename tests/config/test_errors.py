@@ -41,6 +41,7 @@ def test_a_wrong_default_is_said_once_not_for_each_node(written: Written) -> Non
     assert len(str(caught.value).splitlines()) == 1
 
 
+@pytest.mark.processes
 def test_the_command_line_prints_it_and_exits_2_without_a_traceback(written: Written) -> None:
     path = written("name: p\nkinds:\n  freeze: {hold: -5s}\n")
     ended = run(

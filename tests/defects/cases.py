@@ -34,6 +34,7 @@ class Case:
     shape: Shape = "general"
     scenarios: tuple[str, ...] = ()
     bounds: bool = False  # the plan bounds the time to serve
+    canaries: float = 0.1  # the share of the load
 
 
 CRASHES: Final[tuple[str, ...]] = ("node-crash", "master-crash")
@@ -96,4 +97,10 @@ CASES: Final[Mapping[DefectName, Case]] = {
     "runner-kept": Case(("nothing-left-behind",), ("node-crash",), 4),
     "orphaned-runners": Case(("nothing-left-behind",), ("runner-kill",), 2),
     "never-appears": Case(("placed-by-hand-appears",), scenarios=("placed-by-hand",)),
+    "swapped-streams": Case(("no-cross-talk", "answers-unchanged"), ("runner-kill", "node-crash"), 4, canaries=0.5),
+    "token-lost": Case(("answers-unchanged",), ("freeze",), 8, canaries=0.5),
+    "token-twice": Case(("answers-unchanged",), ("freeze",), 8, canaries=0.5),
+    "wrong-shard": Case(("answers-unchanged",), ("runner-kill", "node-crash"), 3),
+    "odd-replica": Case(("answers-unchanged",), ("node-crash",), 8),
+    "stale-answer": Case(("answers-unchanged", "no-cross-talk"), ("master-crash", "freeze"), 6, canaries=0.5),
 }

@@ -70,6 +70,7 @@ def drawn(case: Case, seed: int, *, pace: float | None = None) -> Drawn:
         clients=rng.randint(9, 12),
         output_tokens=Lengths(low=low, high=low + rng.randint(0, 6)),
         streamed_share=rng.uniform(0.5, 0.8),
+        canaries=case.canaries,
     )
     length_s = (_BASELINE_S + case.faults * _PER_FAULT_S + _TAIL_S) / pace
     return Drawn(workload, plan, pace, length_s, rng.getrandbits(31), case.faults)

@@ -1,13 +1,15 @@
-"""Settings of a kind with small amounts: the machine is shared with whatever else runs on it."""
+"""Settings of a kind for nodes in namespaces, with small amounts: the machine runs other things as well."""
 
 from __future__ import annotations
 
 from rig.faults.plan.kind import KindPlan
 from rig.faults.plan.plan import settings_of
 from rig.faults.plan.registry import KINDS
+from tests.faults.network import PEER4
 
 SMALL: dict[str, object] = {
     "leave": 2**20, "most": 24 * 2**20, "load": 1, "loss": 50, "bandwidth": 256, "delay": 0.1,
+    "resolvers": [PEER4],
 }  # fmt: skip
 
 

@@ -38,6 +38,37 @@ for word in sys.argv[1:]:
     threading.Thread(target=serve, args=arguments, daemon=True).start()
 sys.stdin.read()
 """
+# Answers every query for an address with 10.99.0.2: over UDP at port 53 of both families, and as multicast DNS does.
+_RESOLVER = """
+import socket, struct, sys, threading
+def answer(query):
+    end = query.index(0, 12) + 5
+    found = query[12:end] + struct.pack("!HHHIH4B", 0xC00C, 1, 1, 0, 4, 10, 99, 0, 2)
+    return query[:2] + struct.pack("!5H", 0x8180, 1, 1, 0, 0) + found
+def serve(family, port, group):
+    listener = socket.socket(family, socket.SOCK_DGRAM)
+    if family == socket.AF_INET6:
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    listener.bind(("", port))
+    index = socket.if_nametoindex("vpeer")
+    if group and family == socket.AF_INET:
+        membership = struct.pack("4s4sI", socket.inet_aton(group), bytes(4), index)
+        listener.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
+    elif group:
+        membership = socket.inet_pton(family, group) + struct.pack("I", index)
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, membership)
+    sys.stdout.write("up\\n")
+    sys.stdout.flush()
+    while True:
+        query, sender = listener.recvfrom(4096)
+        listener.sendto(answer(query), sender)
+for family, port, group in (
+    (socket.AF_INET, 53, ""), (socket.AF_INET, 5353, "224.0.0.251"),
+    (socket.AF_INET6, 53, ""), (socket.AF_INET6, 5353, "ff02::fb"),
+):
+    threading.Thread(target=serve, args=(family, port, group), daemon=True).start()
+sys.stdin.read()
+"""
 _CLIENT = """
 import socket, sys
 connection = socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)
@@ -103,6 +134,12 @@ class Network:
         assert server.stdout is not None
         for _ in words:
             assert server.stdout.readline() == "up\n"
+
+    def serve_names(self) -> None:
+        """A resolver on the peer."""
+        server = self._python(self.peer_ns, _RESOLVER)
+        assert server.stdout is not None
+        assert [server.stdout.readline() for _ in range(4)] == ["up\n"] * 4
 
     def connect(self, namespace: str, address: str, port: int) -> Echo:
         """An established connection out of a namespace."""

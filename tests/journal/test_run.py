@@ -1,17 +1,33 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rig.errors import JournalError
-from rig.journal.run import RunInfo, new_run_folder, read_info, write_run
+from rig.journal.run import RUN_FILE, SCHEMA, RunInfo, new_run_folder, read_info, write_run
 
 
 def test_what_is_written_is_read_back_and_no_temporary_file_stays(tmp_path: Path, info: RunInfo) -> None:
     path = write_run(tmp_path, info)
     assert read_info(tmp_path) == info
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_description_without_a_version_is_of_the_first(tmp_path: Path, info: RunInfo) -> None:
+    written = json.loads(write_run(tmp_path, info).read_text())
+    assert written.pop("schema") == SCHEMA
+    (tmp_path / RUN_FILE).write_text(json.dumps(written))
+    assert read_info(tmp_path) == msgspec.structs.replace(info, schema=1)
+
+
+def test_a_newer_version_is_refused_whatever_else_it_says(tmp_path: Path) -> None:
+    (tmp_path / RUN_FILE).write_text(json.dumps({"schema": SCHEMA + 1, "run": ["of another type"]}))
+    with pytest.raises(JournalError, match=f"of a newer rig: version {SCHEMA + 1} of the journal") as refused:
+        read_info(tmp_path)
+    assert refused.value.remedy == "update the rig"
 
 
 def test_a_run_is_described_once(tmp_path: Path, info: RunInfo) -> None:

@@ -170,6 +170,7 @@ while True:
 """
 
 
+@pytest.mark.processes
 def test_a_writer_killed_at_any_moment_leaves_every_line_that_it_reported(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "run")], stdout=subprocess.PIPE)

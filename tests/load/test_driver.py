@@ -41,7 +41,7 @@ from tests.load.servers import (
 
 def workload(**values: Any) -> Workload:
     return Workload.model_validate(
-        {"name": "test", "models": [{"model": "mock"}], "streamed_share": 1.0, "clients": 12, **values}
+        {"name": "test", "models": [{"model": "mock"}], "streamed_share": 1.0, "clients": 12, "canaries": 0, **values}
     )
 
 

@@ -29,7 +29,7 @@ from tests.load.servers import serving, sound, start_mock, until
 
 def workload(**values: Any) -> Workload:
     return Workload.model_validate(
-        {"name": "test", "models": [{"model": "mock"}], "streamed_share": 1.0, "clients": 4, **values}
+        {"name": "test", "models": [{"model": "mock"}], "streamed_share": 1.0, "clients": 4, "canaries": 0, **values}
     )
 
 

@@ -117,6 +117,16 @@ def test_damaged(tokens: int, blanks: int, usage: int | None, streamed: bool, wh
 
 
 @pytest.mark.parametrize(
+    ("tokens", "usage", "damaged"),
+    [(5, 9, False), (5, 4, False), (0, 4, False), (0, 5, True), (0, 0, False)],
+)
+def test_chunks_of_a_server_that_holds_bytes_back_are_not_counted(tokens: int, usage: int, damaged: bool) -> None:  # noqa: FBT001 (parameters of the test)
+    heard = Heard(tokens=tokens, usage_tokens=usage, finish_reason="stop", done=True)
+    judgement = judge(streamed=True, status=200, heard=heard, end="clean", token_a_chunk=False)
+    assert (judgement.damaged is not None) is damaged
+
+
+@pytest.mark.parametrize(
     ("heard", "note"),
     [
         (Heard(after='{"error": "late"}'), 'after the finish reason the server said: {"error": "late"}'),

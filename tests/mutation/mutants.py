@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 _COMPARE: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Lt: ast.LtE,
@@ -39,13 +39,14 @@ _WORDS: Final = ("text", "line", "lines", "said", "evidence", "where", "detail",
 
 @dataclass(frozen=True)
 class Mutant:
-    """`number` tells the mutants of one module apart. `what` says it in words; `function` is where it is."""
+    """`number` tells the mutants of one module apart. `what` says it in words; `function` is the qualified name of the
+    outermost function around it."""
 
     number: int
     line: int
     function: str
     what: str
-    source: str
+    tree: ast.Module
 
 
 def count_of(source: str) -> int:
@@ -60,7 +61,7 @@ def mutant_of(source: str, number: int) -> Mutant:
     node = _at(tree, path)
     line = getattr(node, "lineno", 0)
     what = _apply(tree, path, node, change)
-    return Mutant(number, line, function, what, ast.unparse(ast.fix_missing_locations(tree)))
+    return Mutant(number, line, function, what, ast.fix_missing_locations(tree))
 
 
 Path = tuple[tuple[str, int | None], ...]
@@ -68,12 +69,14 @@ Path = tuple[tuple[str, int | None], ...]
 
 def _sites(tree: ast.Module) -> Iterator[tuple[Path, str, str]]:
     """Where something can be changed, and how: path to the node, function, kind of change."""
-    yield from _walk(tree, (), "")
+    yield from _walk(tree, (), "", "")
 
 
-def _walk(node: ast.AST, path: Path, function: str) -> Iterator[tuple[Path, str, str]]:
+def _walk(node: ast.AST, path: Path, classes: str, function: str) -> Iterator[tuple[Path, str, str]]:
+    if isinstance(node, ast.ClassDef):
+        classes = f"{classes}{node.name}."
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        function = node.name
+        function = function or classes + node.name
     if function:
         for change in _changes(node):
             yield path, function, change
@@ -83,9 +86,9 @@ def _walk(node: ast.AST, path: Path, function: str) -> Iterator[tuple[Path, str,
         if isinstance(value, list):
             for index, item in enumerate(value):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] (ast fields are untyped)
                 if isinstance(item, ast.AST) and not _only_words(item):
-                    yield from _walk(item, (*path, (name, index)), function)
+                    yield from _walk(item, (*path, (name, index)), classes, function)
         elif isinstance(value, ast.AST) and not _only_words(value):
-            yield from _walk(value, (*path, (name, None)), function)
+            yield from _walk(value, (*path, (name, None)), classes, function)
 
 
 def _only_words(node: ast.AST) -> bool:
@@ -169,7 +172,8 @@ def _apply(tree: ast.AST, path: Path, node: ast.AST, change: str) -> str:
             node.test = ast.Constant(change == "always")
             return f"`{before}` {change}"
         case _:
-            _replace(tree, path, ast.Pass())
+            left_out = ast.If(ast.Constant(value=False), [cast("ast.stmt", node)], [])  # which keeps the names it uses
+            _replace(tree, path, ast.copy_location(left_out, node))
             return f"`{before}` left out"
     return f"`{before}` becomes `{ast.unparse(node).splitlines()[0][:80]}`"
 

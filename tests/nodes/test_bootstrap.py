@@ -129,6 +129,7 @@ def test_sudo_grants_the_words_of_the_helper_and_not_their_neighbours(root: Path
     for words in (
         "rules look",
         "rules cut rig_run_1 direction=both peers=10.0.0.2,fe80::2 clients=10.0.0.9 api_port=52415 ssh=fe80::9,22",
+        "rules cut rig_run_1 direction=both peers=10.0.0.2,224.0.0.251 ports=53,5353",
         "rules loss rig_run_1 amount=20 peers=10.0.0.2",
         "rules remove rig-run_1",
         "link down eth1",

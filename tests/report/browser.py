@@ -67,8 +67,12 @@ class Page:
         for domain in ("Page", "Runtime", "Log", "Network"):
             await self.call(f"{domain}.enable")
         await self.call("Page.navigate", url=address)
+        await self.until("document.readyState === 'complete' && !!window.rigReport")
+
+    async def until(self, condition: str) -> None:
+        """Wait until an expression holds."""
         async with asyncio.timeout(DEADLINE_S):
-            while not await self.value("document.readyState === 'complete' && !!window.rigReport"):  # noqa: ASYNC110 (a page)
+            while not await self.value(condition):  # noqa: ASYNC110 (a page)
                 await asyncio.sleep(0.05)
 
     async def value(self, expression: str) -> Any:

@@ -12,11 +12,11 @@ import pytest
 
 import rig
 from rig.errors import JournalError
-from rig.report.columns import FAULTS, RECOVERIES, REQUESTS
+from rig.report.figures import FAULT, RECOVERY, REQUEST
 from rig.report.write import read_report
 
 ROOT = Path(__file__).parents[2]
-EMPTY = {"requests": list(REQUESTS), "faults": list(FAULTS), "recoveries": list(RECOVERIES)}
+EMPTY = {"requests": list(REQUEST.columns), "faults": list(FAULT.columns), "recoveries": list(RECOVERY.columns)}
 
 
 def test_they_hold_what_the_report_says(lossy_run: Path) -> None:
@@ -59,6 +59,7 @@ def test_a_folder_that_is_no_run_is_an_error(tmp_path: Path) -> None:
         rig.open_run(tmp_path)
 
 
+@pytest.mark.processes
 def test_the_example_of_the_docs_runs_on_the_sample() -> None:
     text = (ROOT / "docs" / "dataframes.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -21,6 +21,8 @@ from rig.journal.write import Journal, journal_name
 from rig.report.markdown import escape
 from rig.visible import one_line, visible
 
+pytestmark = pytest.mark.processes
+
 SAMPLE = Path(__file__).parents[2] / "results" / "sample"
 EVIL = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x00 \x9b2J \u202eodd [bold]shout[/bold] :bomb: @octocat #12\nVERDICT pass"
 CONTROLS = {chr(code) for code in (*range(9), *range(11, 32), *range(0x7F, 0xA0), 0x202E)}

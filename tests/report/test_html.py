@@ -12,9 +12,12 @@ import pytest
 
 from rig.cli.report import report
 from rig.report.write import read_report, write_report
+from rig.written import duration
 from tests.analysis.generate import Shape, info_of, records_of, write_journal
 from tests.analysis.tape import Tape
 from tests.report.browser import Page, browser
+
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture
@@ -107,6 +110,31 @@ async def test_pointing_at_a_request_says_which_it_is(page: Page, real_run: Path
         await page.mouse("mouseMoved", middle, box["top"] + step)
         said.add(str(await page.value("document.getElementById('hover').textContent")))
     assert any(f"{lost.id}: lost ({lost.how}), {lost.model} through {lost.entry}" in text for text in said)
+
+
+async def test_durations_are_written_as_in_the_tables(page: Page, sound_run: Path) -> None:
+    await page.open(written(sound_run).as_uri())
+    for value in (0.0, 0.0004, 0.00996, 0.238, 0.9996, 3.14, 99.96, 118.0, 250.0, 3599.6, 10_800.0):
+        assert await page.value(f"rigReport.seconds({value})") == duration(value)
+
+
+async def test_a_link_to_a_time_zooms_there_and_one_to_a_word_opens_the_glossary(page: Page, real_run: Path) -> None:
+    await page.open(written(real_run).as_uri())
+    link = "document.querySelector('#summary .why a[href^=\"#t=\"]')"
+    low, high = map(float, (await page.value(f"{link}.getAttribute('href')")).removeprefix("#t=").split(","))
+    await page.value(f"{link}.click()")
+    await page.until(f"Math.abs(rigReport.view.from - {low}) < 0.1 && Math.abs(rigReport.view.to - {high}) < 0.1")
+    assert await page.value("document.querySelector('#glossary details').open") is False
+    await page.value("document.querySelector('#summary .why a.term').click()")
+    await page.until("document.querySelector('#glossary details').open")
+    assert page.problems == []
+
+
+async def test_nothing_but_tables_is_wider_than_a_phone(page: Page, lossy_run: Path) -> None:
+    await page.call("Emulation.setDeviceMetricsOverride", width=420, height=900, deviceScaleFactor=1, mobile=True)
+    await page.open(written(lossy_run).as_uri())
+    assert await page.value("document.documentElement.scrollWidth") == 420
+    assert await page.value("[...document.querySelectorAll('.wide')].some((one) => one.scrollWidth > one.clientWidth)")
 
 
 async def test_it_follows_the_theme_and_prints_on_white(page: Page, sound_run: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from rig.errors import JournalError
 from rig.journal.read import read_run
-from rig.report.columns import FAULTS, RECOVERIES, REQUESTS
+from rig.report.figures import FAULT, RECOVERY, REQUEST
 from rig.report.parquet import FILES, write_parquet
 from rig.report.write import read_report
 
@@ -23,7 +23,7 @@ def test_they_hold_what_the_tables_count(lossy_run: Path) -> None:
     assert [path.name for path in written] == list(FILES)
     requests, faults, recoveries = (pd.read_parquet(path) for path in written)
     assert [list(frame.columns) for frame in (requests, faults, recoveries)] == [
-        list(columns) for columns in (REQUESTS, FAULTS, RECOVERIES)
+        list(shape.columns) for shape in (REQUEST, FAULT, RECOVERY)
     ]
     analysis = read_report(lossy_run).analysis
     total = analysis.requests.total
@@ -56,6 +56,7 @@ def test_a_file_in_the_way_leaves_nothing_behind(sound_run: Path) -> None:
     assert not list(sound_run.glob(".*.tmp"))
 
 
+@pytest.mark.processes
 def test_without_pyarrow_it_says_what_to_install(sound_run: Path) -> None:
     """In a process of its own in which pyarrow cannot be imported."""
     script = (

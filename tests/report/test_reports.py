@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,16 @@ from rich.console import Console
 
 from rig.analysis.analyse import analyse
 from rig.analysis.recovery.figures import Figure, distribution
-from rig.analysis.verdict import verdict_of
+from rig.analysis.verdict import Verdict, verdict_of
 from rig.cli.report import report
 from rig.errors import JournalError
 from rig.report.console import print_report
 from rig.report.json import report_json
 from rig.report.markdown import markdown
 from rig.report.tables import MAX_LOST_ROWS
-from rig.report.words import figure, length, seconds, spread
+from rig.report.words import figure, spread
 from rig.report.write import read_report, write_report, write_whole
+from rig.written import clock, duration
 from tests.analysis.tape import A, Tape
 
 STAMP = "EMBEDDED CLUSTER (exo-0.3.70, pace 10): not a measurement of exo"
@@ -75,17 +77,46 @@ def test_a_finished_run_on_real_nodes_carries_no_warning(sound_run: Path) -> Non
 def test_the_summary_has_the_columns_of_the_reference(sound_run: Path) -> None:
     found = read_report(sound_run)
     lines = markdown(found.analysis, found.verdict).splitlines()
-    head = lines.index("| run | duration | requests | faults | neither result nor error (own node not faulted) |")
+    head = lines.index("| run | duration | requests | faults | neither result nor error |")
     assert lines[head + 2] == "| sound | 10 min 0 s | 1500 | 6 | 0 |"
 
 
 def test_markdown_tables_are_well_formed(lossy_run: Path) -> None:
     found = read_report(lossy_run)
     blocks = re.findall(r"(?:^\|.*\n)+", markdown(found.analysis, found.verdict), re.MULTILINE)
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     for block in blocks:
         counts = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
         assert len(counts) == 1
+
+
+@pytest.mark.parametrize("run", ["sound_run", "lossy_run"])
+def test_markdown_shows_at_most_20_lines_and_folds_the_rest(run: str, request: pytest.FixtureRequest) -> None:
+    found = read_report(request.getfixturevalue(run))
+    failing = tuple(replace(check, status="fail") for check in found.verdict.checks)
+    for verdict in (found.verdict, Verdict("fail", failing)):
+        shown, rest = markdown(found.analysis, verdict).split("<details>", 1)
+        assert len(shown.splitlines()) + 1 <= 20  # with the line that opens the rest
+        assert "instance survived: " in shown
+        assert "instance replaced: " in shown
+        assert "not recovered: " in shown
+        assert rest.rstrip().endswith("</details>")
+        assert "### Requests" in rest
+    named = len(re.findall(r"^- `", shown, re.MULTILINE))
+    assert named >= 5
+    assert f"- and {len(failing) - named} more checks" in shown
+
+
+def test_what_failed_is_on_the_first_lines_of_markdown_and_on_the_last_of_the_console(lossy_run: Path) -> None:
+    found = read_report(lossy_run)
+    lost = found.analysis.requests.listed[0]
+    shown, _ = markdown(found.analysis, found.verdict).split("<details>", 1)
+    (line,) = [line for line in shown.splitlines() if "no-request-lost" in line]
+    assert lost.id in line
+    last = said(lossy_run, 200).splitlines()[-12:]
+    assert any(line.startswith("  no-request-lost: ") and lost.id in line for line in last)
+    assert any(line.startswith("lossy: fail (exit code 1)") for line in last)
+    assert re.match(r"  Checks: \d+ failed, ", last[-1])
 
 
 def test_text_of_others_cannot_break_the_markdown() -> None:
@@ -141,14 +172,21 @@ def test_files_are_whole_or_absent(sound_run: Path) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.238, "0.24 s"), (3.14, "3.1 s"), (240.4, "240 s"), (float("inf"), "∞"), (None, "–")],  # noqa: RUF001
-)
-def test_seconds(value: float | None, text: str) -> None:
-    assert seconds(value) == text
+    [
+        (0.0, "0 s"), (0.0004, "0.4 ms"), (0.238, "238 ms"), (0.9996, "1.0 s"), (3.14, "3.1 s"), (118.0, "118 s"),
+        (250, "4 min 10 s"), (3599.6, "1 h 0 min"), (10_800, "3 h 0 min"), (float("inf"), "∞"), (None, "–"),  # noqa: RUF001
+    ],
+)  # fmt: skip
+def test_durations_are_written_in_one_way(value: float | None, text: str) -> None:
+    assert duration(value) == text
+
+
+def test_the_wall_clock_is_that_of_the_start() -> None:
+    assert clock("2026-01-01T23:59:00+01:00", 90.5) == "00:00:30"
 
 
 def test_figures_in_words() -> None:
     assert figure(Figure(24.0, above=True)) == "> 24.0 s"
     assert spread(distribution([1.0, 2.0, 3.0], [24.0])) == "2.5 s / > 24.0 s / > 24.0 s"
+    assert spread(distribution([3.0])) == "3.0 s"
     assert spread(distribution([])) == "–"  # noqa: RUF001
-    assert [length(value) for value in (12, 250, 10_800)] == ["12 s", "4 min 10 s", "3 h 0 min"]

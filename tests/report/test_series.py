@@ -169,7 +169,7 @@ def test_memory_is_that_of_the_node_itself() -> None:
         view(1, "n1", "node_id", "id-1"),
         view(2, "n1", "memory", {"id-1": 100, "id-2": 7}),
         view(3, "n2", "memory", {"id-1": 5}),
-        NodeMemory(t=4, node="n2", when="before fault 0", available_bytes=50, wired_bytes=None),
+        NodeMemory(t=4, node="n2", look="before", fault=0, available_bytes=50, wired_bytes=None),
     )
     assert [(sample.t, sample.value) for sample in found.nodes["n1"].memory.kept] == [(2, 100)]
     assert found.nodes["n2"].memory.kept == []

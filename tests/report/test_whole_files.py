@@ -30,6 +30,8 @@ from rig.journal.read import read_run
 from rig.report.parquet import write_parquet
 from rig.report.write import read_report, write_report
 import pyarrow
+
+pytestmark = pytest.mark.processes
 pyarrow.Table.from_pylist([{"warm": 1}])  # what it imports late, once for all children
 folder, left = Path(sys.argv[1]), 0
 found = read_report(folder)

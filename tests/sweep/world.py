@@ -46,6 +46,7 @@ class World:
 
     def up(self) -> None:
         self.network.up()
+        self.network.serve_names()
         self.network.nft(
             f"add table inet {FOREIGN_TABLE}; add chain inet {FOREIGN_TABLE} c; add rule inet {FOREIGN_TABLE} c accept"
         )

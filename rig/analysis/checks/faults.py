@@ -22,9 +22,9 @@ def faults_effective(analysis: Analysis) -> Answer:
         return Answer("fail", said, evidence([_describe(fault) for fault in without]))
     doubtful = [fault for fault in reached if fault.invalid or (fault.struck_t is None and fault.state != "planned")]
     if doubtful:
-        said = f"of {len(doubtful)} of {len(reached)} faults it is not known whether they took effect"
+        said = f"{len(doubtful)} of {len(reached)} faults: effect not confirmed"
         return Answer("unknown", said, evidence([_describe(fault) for fault in doubtful]))
-    return Answer("pass", f"each of {sum(fault.effective for fault in reached)} faults was proved")
+    return Answer("pass", f"all {sum(fault.effective for fault in reached)} faults proved to have taken effect")
 
 
 def faults_healed(analysis: Analysis) -> Answer:
@@ -33,12 +33,12 @@ def faults_healed(analysis: Analysis) -> Answer:
         return Answer("not-exercised", "no fault was struck")
     unhealed = [fault for fault in struck if fault.unhealed]
     if unhealed:
-        return Answer("fail", f"{len(unhealed)} faults were not healed", evidence([_describe(f) for f in unhealed]))
+        return Answer("fail", f"{len(unhealed)} faults could not be undone", evidence([_describe(f) for f in unhealed]))
     silent = [fault for fault in struck if fault.healed_t is None]
     if silent:
-        said = f"of {len(silent)} faults it is not known whether they were healed"
+        said = f"{len(silent)} faults: heal not confirmed"
         return Answer("unknown", said, evidence([_describe(fault) for fault in silent]))
-    return Answer("pass", f"each of {len(struck)} faults was proved healed")
+    return Answer("pass", f"all {len(struck)} faults proved to be undone")
 
 
 def every_kind_struck(analysis: Analysis) -> Answer:
@@ -47,7 +47,7 @@ def every_kind_struck(analysis: Analysis) -> Answer:
     if not due and analysis.settings.plan_kinds:
         return Answer("unknown", "no fault was due: the run was too short for its plan")
     if not due:
-        return Answer("not-exercised", "the plan strikes nothing")
+        return Answer("not-exercised", "the plan has no faults")
     stopped = {kind: sum(fault.stopped for fault in analysis.faults if fault.kind == kind) for kind in due}
     empty = [
         f"{kind}: {row.skipped} skipped, {row.ineffective} ineffective, {row.invalid} invalid of {row.planned}"
@@ -57,11 +57,11 @@ def every_kind_struck(analysis: Analysis) -> Answer:
         and row.skipped + row.ineffective + row.invalid > stopped[kind]
     ]
     if empty:
-        return Answer("fail", "kinds of faults never took effect", evidence(empty))
+        return Answer("fail", "some kinds of faults never took effect", evidence(empty))
     missing = [kind for kind in due if not rows[kind].effective]
     if missing:
-        return Answer("unknown", f"never struck although due: {', '.join(missing)}")
-    return Answer("pass", f"each of {len(due)} kinds took effect")
+        return Answer("unknown", f"due, but never struck: {', '.join(missing)}")
+    return Answer("pass", f"all {len(due)} kinds took effect")
 
 
 def exposure(analysis: Analysis) -> Answer:

@@ -8,6 +8,7 @@ from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
 from rig.analysis.checks.rig import controller_sound
 from rig.analysis.recovery.decision import Recovery
+from rig.written import duration
 
 Fared: TypeAlias = Literal["pass", "fail", "unknown", "cut short"]
 
@@ -18,15 +19,19 @@ def recovered(analysis: Analysis) -> Answer:
         return Answer("not-exercised", "no fault took effect")
     failed = [recovery for recovery in recoveries if recovery.recovery_class == "not recovered"]
     if failed:
-        lines = [f"{_name(r)}: not within {r.at_least_s:.1f} s after the heal{_hint(analysis, r)}" for r in failed]
-        said = f"{len(failed)} of {len(recoveries)} times a model did not recover"
+        lines = [f"{_name(r)}: not within {duration(r.at_least_s)} after the heal{_hint(analysis, r)}" for r in failed]
+        said = f"{len(failed)} of {len(recoveries)} recoveries failed"
         if analysis.stalls.records and controller_sound(analysis).status != "pass":
             return Answer("unknown", f"{said}, but the controller itself was not sound", evidence(lines))
         return Answer("fail", said, evidence(lines))
     censored = [recovery for recovery in recoveries if recovery.recovery_class == "censored"]
     if 2 * len(censored) > len(recoveries):
-        lines = [f"{_name(r)}: watched for {r.at_least_s:.1f} s only" for r in censored]
-        return Answer("unknown", f"{len(censored)} of {len(recoveries)} were not seen to their end", evidence(lines))
+        lines = [f"{_name(r)}: watched for {duration(r.at_least_s)} only" for r in censored]
+        return Answer(
+            "unknown",
+            f"{len(censored)} of {len(recoveries)} recoveries were cut short by the next fault or the end of the run",
+            evidence(lines),
+        )
     cut = f" ({len(censored)} cut short)" if censored else ""
     return Answer("pass", f"every model served again after every fault{cut}")
 
@@ -54,22 +59,26 @@ def time_to_serve(analysis: Analysis) -> Answer:
         fared, line = _within(recovery, bounds[recovery.fault_kind])
         found[fared].append(line)
     if found["fail"]:
-        return Answer("fail", f"{len(found['fail'])} of {len(judged)} took too long", evidence(found["fail"]))
+        return Answer(
+            "fail", f"{len(found['fail'])} of {len(judged)} recoveries took too long", evidence(found["fail"])
+        )
     if found["unknown"]:
-        return Answer("unknown", "some were too close to tell", evidence(found["unknown"]))
-    cut = f"{len(found['cut short'])} of {len(judged)} cut short before their bounds"
+        return Answer("unknown", "some recoveries are too close to their bound to tell", evidence(found["unknown"]))
+    cut = f"{len(found['cut short'])} of {len(judged)} recoveries were cut short before their bounds"
     if not found["pass"]:
         return Answer("not-exercised", cut)
-    return Answer("pass", f"all {len(found['pass'])} within their bounds" + (f"; {cut}" if found["cut short"] else ""))
+    return Answer(
+        "pass", f"all {len(found['pass'])} recoveries within their bounds" + (f"; {cut}" if found["cut short"] else "")
+    )
 
 
 def _within(recovery: Recovery, bound_s: float) -> tuple[Fared, str]:
     name, took_s = _name(recovery), recovery.time_to_serve_s
     if took_s is None:
-        line = f"{name}: over {recovery.at_least_s:.1f} s, bound {bound_s:.1f} s"
+        line = f"{name}: over {duration(recovery.at_least_s)}, bound {duration(bound_s)}"
         over = recovery.at_least_s - recovery.error_s > bound_s or recovery.recovery_class == "not recovered"
         return ("fail" if over else "cut short"), line
-    line = f"{name}: {took_s:.1f} s, bound {bound_s:.1f} s (resolution {recovery.resolution_s:.2f} s)"
+    line = f"{name}: {duration(took_s)}, bound {duration(bound_s)} (resolution {duration(recovery.resolution_s)})"
     if took_s - recovery.resolution_s - recovery.error_s > bound_s:
         return "fail", line
     return ("unknown" if took_s + recovery.error_s > bound_s else "pass"), line

@@ -24,8 +24,8 @@ def no_request_lost(analysis: Analysis) -> Answer:
         said = f"{total.lost_not_own_node} of {total.started} requests got neither a result nor an error"
         return Answer("fail", said, evidence([describe(lost) for lost in analysis.requests.listed]))
     if not (total.completed or total.error or total.lost):
-        return Answer("unknown", f"none of {total.started} requests came to an end")
-    return Answer("pass", f"none of {total.started} (own node faulted: {total.lost_own_node} lost)")
+        return Answer("unknown", f"none of {total.started} requests ended")
+    return Answer("pass", f"none of {total.started} requests ({total.lost_own_node} lost with their own node faulted)")
 
 
 def _no_loss(*hows: str, said: str) -> Callable[[Analysis], Answer]:
@@ -42,7 +42,7 @@ def _no_loss(*hows: str, said: str) -> Callable[[Analysis], Answer]:
                 f"at least {len(lost)} of {total.started} requests {said}",
                 evidence([describe(one) for one in lost]),
             )
-        return Answer("pass", f"none of {total.started}")
+        return Answer("pass", f"none of {total.started} requests")
 
     return check
 
@@ -56,7 +56,7 @@ def no_probe_cut(analysis: Analysis) -> Answer:
     if cut:
         said = f"at least {len(cut)} of {total.started} probes ended cleanly without a result"
         return Answer("fail", said, evidence([describe(lost) for lost in cut]))
-    return Answer("pass", f"none of {total.started} (at their limit: {total.hung + total.overdue})")
+    return Answer("pass", f"none of {total.started} probes ({total.hung + total.overdue} met their limit)")
 
 
 def accounting(analysis: Analysis) -> Answer:
@@ -71,9 +71,9 @@ def accounting(analysis: Analysis) -> Answer:
     ]
     holes = holes_of(analysis)
     if wrong and not holes:
-        return Answer("fail", "requests are unaccounted for", evidence(wrong))
+        return Answer("fail", "some requests are unaccounted for", evidence(wrong))
     if holes:
-        said = "the journal has holes: what became of some requests is not known"
+        said = "the journal has holes: the outcome of some requests is unknown"
         return Answer("unknown", said, evidence([*holes, *wrong]))
     if not any(counts.started for counts in groups.values()):
         return Answer("not-exercised", "no request was sent")
@@ -87,8 +87,8 @@ def baseline_clean(analysis: Analysis) -> Answer:
     if counts.lost:
         return Answer("fail", f"{counts.lost} of {counts.started} requests lost before the first fault")
     if not counts.completed:
-        return Answer("unknown", "nothing was completed before the first fault")
-    return Answer("pass", f"none of {counts.started} lost before the first fault ({counts.error} errors)")
+        return Answer("unknown", "no request completed before the first fault")
+    return Answer("pass", f"none of {counts.started} requests lost before the first fault ({counts.error} errors)")
 
 
 def calm_errors(analysis: Analysis) -> Answer:
@@ -100,13 +100,13 @@ def calm_errors(analysis: Analysis) -> Answer:
         if counts.completed + counts.error + counts.lost
     }
     if not judged:
-        return Answer("not-exercised", "no request came to its end in calm weather")
+        return Answer("not-exercised", "no request ended in calm weather")
     lines = [f"{when}: {errors} errors of {ended} requests" for when, (errors, ended) in judged.items()]
     said = f"{'; '.join(lines)} (bound {100 * bound:g} %)"
     if any(as_many_by_chance(errors, ended, bound) < UNLIKELY for errors, ended in judged.values()):
-        return Answer("fail", f"too many errors where nothing had struck: {said}", evidence(lines))
+        return Answer("fail", f"too many errors without a fault nearby: {said}", evidence(lines))
     if any(errors > NEAR * bound * ended for errors, ended in judged.values()):
-        return Answer("unknown", f"errors where nothing had struck, near the bound: {said}", evidence(lines))
+        return Answer("unknown", f"errors without a fault nearby, close to the bound: {said}", evidence(lines))
     return Answer("pass", said)
 
 
@@ -133,10 +133,12 @@ def describe(lost: Lost) -> str:
 CHECKS = [
     Check("no-request-lost", "every request ends with a result or an error (own node not faulted)", no_request_lost),
     Check("no-silent-hang", "no request hangs without a word", _no_loss("hung", "overdue", said="hung")),
-    Check("no-cut-stream", "no answer ends in the middle as if it were whole", _no_loss("truncated", said="were cut")),
-    Check("no-empty-answer", "no answer is empty and good", _no_loss("empty", said="got an empty answer")),
+    Check(
+        "no-cut-stream", "no answer ends in the middle as if it were complete", _no_loss("truncated", said="were cut")
+    ),
+    Check("no-empty-answer", "no answer is empty yet successful", _no_loss("empty", said="got an empty answer")),
     Check("no-probe-cut", "no probe ends cleanly without a result", no_probe_cut),
     Check("accounting", "every request that was started is accounted for", accounting),
-    Check("calm-errors", "what no fault touched gets hardly ever an error, by the plan's bound", calm_errors),
+    Check("calm-errors", "requests that no fault touched hardly ever get an error (bound of the plan)", calm_errors),
     Check("baseline-clean", "nothing is lost before the first fault", baseline_clean),
 ]

@@ -6,6 +6,7 @@ from typing import Final
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.checks.check import Answer, Check, evidence
+from rig.written import duration
 
 MOST_VOID: Final = 0.005
 MOST_STALLED: Final = 0.01
@@ -18,7 +19,7 @@ def run_finished(analysis: Analysis) -> Answer:
         case None:
             return Answer("unknown", f"the run did not finish: its journal stops at {analysis.end_t:.1f} s")
         case ended if ended.reason == "finished":
-            return Answer("pass", f"finished after {analysis.end_t:.1f} s")
+            return Answer("pass", f"finished after {duration(analysis.end_t)}")
         case ended:
             detail = f": {ended.detail}" if ended.detail else ""
             how = "failed" if ended.reason == "failed" else f"was {ended.reason}"
@@ -29,15 +30,15 @@ def activities_alive(analysis: Analysis) -> Answer:
     if analysis.died:
         lines = [f"{died.activity} at {died.t:.1f} s: {died.detail}" for died in analysis.died]
         return Answer("unknown", "an activity of the rig died", evidence(lines))
-    return Answer("pass", "load, injection and observation lived to the end")
+    return Answer("pass", "load, injection and observation ran to the end")
 
 
 def controller_sound(analysis: Analysis) -> Answer:
     stalls, total = analysis.stalls, analysis.requests.total
     if not stalls.records:
-        return Answer("unknown", "the controller did not watch itself")
-    said = f"{total.void} void, worst lag {stalls.lag_max_s:.2f} s, {stalls.count} stalls"
-    lines = [f"{stall.from_t:.1f} to {stall.to_t:.1f} s: {stall.length_s:.2f} s" for stall in stalls.kept]
+        return Answer("unknown", "the controller's own health was not recorded")
+    said = f"{total.void} void, worst lag {duration(stalls.lag_max_s)}, {stalls.count} stalls"
+    lines = [f"{stall.from_t:.1f} to {stall.to_t:.1f} s: {duration(stall.length_s)}" for stall in stalls.kept]
     if total.started and total.void > MOST_VOID * total.started:
         return Answer("unknown", f"too many requests are void: {said}", evidence(lines))
     if stalls.total_s > max(MOST_STALLED * stalls.observed_s, LEAST_STALLED_S):
@@ -68,7 +69,7 @@ def journal_sound(analysis: Analysis) -> Answer:
 
 
 CHECKS = [
-    Check("run-finished", "the run came to its own end", run_finished),
+    Check("run-finished", "the run reached its planned end", run_finished),
     Check("activities-alive", "no activity of the rig died", activities_alive),
     Check("controller-sound", "the controller did not stall; at most 0.5 % of the requests are void", controller_sound),
     Check("journal-sound", "the journal can be read in full", journal_sound),

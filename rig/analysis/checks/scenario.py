@@ -21,4 +21,4 @@ def as_expected(analysis: Analysis) -> Answer:
     return Answer("pass", f"all {len(expected)} expectations of the scenario held")
 
 
-CHECKS = [Check("as-expected", "a scripted scenario goes as it says", as_expected)]
+CHECKS = [Check("as-expected", "a scripted scenario meets its expectations", as_expected)]

@@ -11,6 +11,7 @@ from rig.analysis.recovery.decision import Recovery
 from rig.analysis.symptoms.lasting import Lasting
 from rig.analysis.symptoms.speed import calm_windows, slower
 from rig.analysis.symptoms.stale import growing, too_long
+from rig.written import duration
 
 
 def _lasting(which: Callable[[Analysis], Lasting], wrong: str, right: str) -> Callable[[Analysis], Answer]:
@@ -18,10 +19,10 @@ def _lasting(which: Callable[[Analysis], Lasting], wrong: str, right: str) -> Ca
         lasting = which(analysis)
         if lasting.found:
             lines = [f"{one.text}, from {one.from_t:.1f} to {one.to_t:.1f} s at least" for one in lasting.found]
-            return Answer("fail", f"{wrong}, {len(lines)} times", evidence(lines))
+            return Answer("fail", f"{wrong} ({len(lines)} seen)", evidence(lines))
         if not lasting.judged:
-            return Answer("not-exercised", "it was never calm for long enough to tell")
-        return Answer("pass", f"{right}, {lasting.calm.grace_s:.1f} s after each fault and later")
+            return Answer("not-exercised", "never calm for long enough to tell")
+        return Answer("pass", f"{right}, {duration(lasting.calm.grace_s)} after each fault and later")
 
     return check
 
@@ -30,9 +31,9 @@ def no_endless_election(analysis: Analysis) -> Answer:
     watch = analysis.watch.elections
     endless = watch.endless()
     if endless:
-        return Answer("fail", "elections without end in calm weather", evidence(endless))
+        return Answer("fail", "elections went on in calm weather", evidence(endless))
     if not watch.judged:
-        return Answer("not-exercised", "no master was seen, or it was never calm for long enough to tell")
+        return Answer("not-exercised", "no master was seen, or calm weather was too short to tell")
     return Answer("pass", "no run of elections in calm weather")
 
 
@@ -42,8 +43,8 @@ def nobody_else_died(analysis: Analysis) -> Answer:
     if died:
         return Answer("fail", f"the target died {len(died)} times where no fault had struck", evidence(died))
     if not watch.pairs():
-        return Answer("not-exercised", "processes were not looked at twice")
-    return Answer("pass", f"each of {watch.pairs()} looks found the main process that it should")
+        return Answer("not-exercised", "processes were not inspected twice")
+    return Answer("pass", f"each of {watch.pairs()} inspections found the expected main process")
 
 
 def nothing_left_behind(analysis: Analysis) -> Answer:
@@ -54,7 +55,7 @@ def nothing_left_behind(analysis: Analysis) -> Answer:
     if watch.kept:
         return Answer("fail", f"{analysis.watch.judged.worker}s outlived their instances", evidence(watch.kept))
     if not watch.pairs():
-        return Answer("not-exercised", "processes were not looked at")
+        return Answer("not-exercised", "processes were not inspected")
     return Answer("pass", "no process was left behind")
 
 
@@ -65,9 +66,9 @@ def idle_is_idle(analysis: Analysis) -> Answer:
         for process, share in analysis.watch.processes.spinning().items()
     ]
     if busy:
-        return Answer("fail", "the target spins while it is idle", evidence(busy))
+        return Answer("fail", "the target spins while idle", evidence(busy))
     if not shares:
-        return Answer("not-exercised", "the target was not looked at while it was idle")
+        return Answer("not-exercised", "the target was not inspected while it was idle")
     return Answer("pass", f"at most {max(shares.values()) * 100:.0f} % of a core while idle")
 
 
@@ -75,10 +76,12 @@ def memory_given_back(analysis: Analysis) -> Answer:
     watch = analysis.watch.memory
     kept = watch.kept_back()
     if kept:
-        return Answer("fail", "memory was not given back", evidence(kept))
+        return Answer("fail", "memory was not released", evidence(kept))
     if not watch.compared():
         return Answer("not-exercised", "no node was seen twice with the same models")
-    return Answer("pass", f"as much free as before on each of {watch.compared()} nodes with the same models")
+    return Answer(
+        "pass", f"as much memory free as before in {watch.compared()} comparisons of nodes with the same models"
+    )
 
 
 def speed_is_back(analysis: Analysis) -> Answer:
@@ -86,10 +89,10 @@ def speed_is_back(analysis: Analysis) -> Answer:
     windows = calm_windows(analysis.baseline, analysis.faults, analysis.recoveries, watch.load_end_t)
     found, compared = slower(watch.speed, windows)
     if found:
-        return Answer("fail", "models stayed slower than before", evidence([one.text for one in found]))
+        return Answer("fail", "models stayed slower than before the fault", evidence([one.text for one in found]))
     if not compared:
-        return Answer("not-exercised", "no calm time after a fault had enough requests to compare")
-    return Answer("pass", f"back to its level in {compared} calm times")
+        return Answer("not-exercised", "no calm weather after a fault had enough requests to compare")
+    return Answer("pass", f"back to the earlier level in {compared} periods of calm weather")
 
 
 def no_zombie(analysis: Analysis) -> Answer:
@@ -98,7 +101,7 @@ def no_zombie(analysis: Analysis) -> Answer:
     lines = [f"{one.text}, from {one.from_t:.1f} to {one.to_t:.1f} s at least" for one in stranded]
     lines += [_dead(recovery) for recovery in analysis.recoveries if _is_dead(recovery)]
     if lines:
-        return Answer("fail", "an instance is listed that serves nothing", evidence(lines))
+        return Answer("fail", "an instance stayed listed but served nothing", evidence(lines))
     if not analysis.recoveries and not analysis.watch.views.stranded.judged:
         return Answer("not-exercised", "no fault took effect")
     return Answer("pass", "every instance that stayed listed served")
@@ -123,9 +126,9 @@ def catches_up(analysis: Analysis) -> Answer:
     grown = growing(rejoins, pace, analysis.end_t)
     lines = [*long, *([grown] if grown else [])]
     if lines:
-        return Answer("fail", "restarted nodes show an old state for too long", evidence(lines))
+        return Answer("fail", "restarted nodes showed an old state for too long", evidence(lines))
     took = [window.to_t - window.from_t for windows in rejoins.values() for window in windows]
-    return Answer("pass", f"caught up after at most {max(took):.1f} s")
+    return Answer("pass", f"caught up after at most {duration(max(took))}")
 
 
 def _views(analysis: Analysis) -> Lasting:
@@ -144,8 +147,8 @@ OF_PROCESSES: Final[Sequence[Check]] = [
     Check("nobody-else-died", "the target dies nowhere but where a fault struck", nobody_else_died),
     Check("nothing-left-behind", "no process outlives its main process, no worker its instance", nothing_left_behind),
     Check("idle-is-idle", "no process spins while there is nothing to do", idle_is_idle),
-    Check("memory-given-back", "memory is given back", memory_given_back),
-    Check("speed-is-back", "speed comes back to its level after each fault", speed_is_back),
+    Check("memory-given-back", "memory is released", memory_given_back),
+    Check("speed-is-back", "speed returns to its earlier level after each fault", speed_is_back),
 ]
 """Of any target whose processes are known."""
 
@@ -158,8 +161,8 @@ CHECKS: Final[Sequence[Check]] = [
     Check("one-master", "one node is master", _lasting(_masters, "too many masters, or none", "one master")),
     Check("no-ghost", "no node is listed that is gone", _lasting(_ghosts, "ghosts are listed", "no ghost")),
     Check("no-zombie", "no instance is listed that serves nothing", no_zombie),
-    Check("no-endless-election", "elections come to an end", no_endless_election),
+    Check("no-endless-election", "elections end", no_endless_election),
     *OF_PROCESSES,
-    Check("catches-up", "a restarted node catches up soon, and does not take ever longer", catches_up),
+    Check("catches-up", "a restarted node catches up soon, and no slower every time", catches_up),
 ]
 """Of a target whose nodes list nodes and instances, elect a master, and follow its log."""

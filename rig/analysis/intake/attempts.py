@@ -28,7 +28,7 @@ Places: TypeAlias = NDArray[np.int64]
 
 _NAN: Final = math.nan
 NOBODY: Final = -1
-"""In the column `fault`: attributed to none."""
+"""In the column `fault`: attributed to no fault."""
 _UNWEDGED: Final = NOBODY - 2  # and down; faults are numbered from 0, one that was struck by hand is -1
 OUTCOMES: Final[tuple[Outcome, ...]] = ("completed", "error", "lost")
 HOWS: Final[tuple[How | None, ...]] = (None, "hung", "overdue", "truncated", "empty")
@@ -59,24 +59,24 @@ ROW: Final = np.dtype(
 Row: TypeAlias = tuple[Any, ...]
 _CODES: Final = {"int8": "b", "int32": "i", "int64": "q", "float64": "d", "bool": "?"}
 _MOST_TOKENS: Final = 2**31
-"""No answer has as many; where a server claims so, what was seen is counted."""
+"""No answer has this many tokens; where a server claims so, the tokens that were seen count."""
 _PACK: Final = struct.Struct("".join(_CODES[str(ROW[name])] for name in ROW.names or ()))  # aligned, as `ROW` is
 
 
 def unwedged_after(fault: int) -> int:
-    """What stands in the column `fault`: attributed to the rig's own unwedging after this fault."""
+    """The value of the column `fault` for: attributed to the rig's own unwedging after this fault."""
     return _UNWEDGED - fault
 
 
 def blamed(code: int) -> tuple[int | None, int | None]:
-    """What the column `fault` says: the fault, or the one after which the rig unwedged."""
+    """The meaning of a value of the column `fault`: the fault, or the fault after which the rig unwedged."""
     if code == NOBODY:
         return None, None
     return (code, None) if code > NOBODY else (None, _UNWEDGED - code)
 
 
 class Way(NamedTuple):
-    """How a request went, and where."""
+    """What requests are grouped by."""
 
     source: Source
     model: str
@@ -89,19 +89,19 @@ class Way(NamedTuple):
 
 
 class Ways(list[Way]):
-    """All ways that requests have gone; it only grows."""
+    """Every way that a request has gone. The list only grows."""
 
     def __init__(self, ways: Iterable[Way] = ()) -> None:
         super().__init__(ways)
         self._flags: dict[tuple[str, object], Bools] = {}
 
     def flags(self, field: Literal["source", "model", "entry", "streamed"], value: object) -> Bools:
-        """Which of them are such ones."""
-        found = self._flags.get((field, value))
-        if found is None or len(found) < len(self):
-            found = np.array([getattr(way, field) == value for way in self], dtype=np.bool_)
-            self._flags[field, value] = found
-        return found
+        """Boolean mask of the ways whose `field` is `value`."""
+        mask = self._flags.get((field, value))
+        if mask is None or len(mask) < len(self):
+            mask = np.array([getattr(way, field) == value for way in self], dtype=np.bool_)
+            self._flags[field, value] = mask
+        return mask
 
 
 def way_of(start: RequestStarted) -> Way:
@@ -134,24 +134,22 @@ def row_of(way: int, planned_t: float | None, end: RequestEnded) -> Row:
 
 
 def table_of(rows: Iterable[Row]) -> NDArray[np.void]:
-    """A table of such rows. What numpy makes of tuples is the same, in four times as long."""
+    """A table of these rows. numpy makes the same of tuples, but takes four times as long."""
     return np.frombuffer(bytearray(b"".join(starmap(_PACK.pack, rows))), dtype=ROW)
 
 
 def by_deadline(end: RequestEnded) -> bool:
-    """A deadline of the rig's own ended it, not the target; also an error that is the rig's own connect deadline."""
-    if end.how in ("hung", "overdue"):
-        return True
-    return end.outcome == "error" and end.connected_t is None and "timeout" in end.evidence.lower()
+    """A deadline of the rig's own ended it, not the target: a loss, or an error by the rig's own connect deadline."""
+    return end.how in ("hung", "overdue") or end.cause == "connect-deadline"
 
 
-def _those(rows: NDArray[np.void], asked: Bools | Places) -> NDArray[np.void]:
-    """`rows[asked]`, which copies a table column by column and takes ten times as long."""
-    return rows.compress(asked) if asked.dtype == np.bool_ else rows.take(asked)
+def _select(rows: NDArray[np.void], which: Bools | Places) -> NDArray[np.void]:
+    """`rows[which]`, which by itself copies a table column by column and takes ten times as long."""
+    return rows.compress(which) if which.dtype == np.bool_ else rows.take(which)
 
 
 class Rows:
-    """Requests that ended, as columns. Times on the run's clock; each column is an array of its own meaning."""
+    """Requests that ended, as columns. Times are on the run's clock."""
 
     __slots__ = ("rows", "ways")
 
@@ -209,7 +207,7 @@ class Rows:
 
     @property
     def fault(self) -> NDArray[np.int32]:
-        """To which fault a failure is attributed, once that is decided."""
+        """The fault to which a failure is attributed, once that is decided."""
         return cast("NDArray[np.int32]", self.rows["fault"])
 
     @property
@@ -219,18 +217,18 @@ class Rows:
 
     @property
     def progressed(self) -> Bools:
-        """Of which a moment of progress is known."""
+        """Mask of the requests whose last progress is known."""
         return ~np.isnan(self.rows["progress_t"])
 
     @property
     def stalled_t(self) -> Floats:
-        """When its progress stopped; its start where none was seen."""
+        """When progress stopped; the start of the request where no progress was seen."""
         progress_t = self.floats("progress_t")
         return np.where(np.isnan(progress_t), self.started_t, progress_t)
 
     @property
     def failed_t(self) -> Floats:
-        """The moment of a failure: its end, but where the rig's own deadline made the end, when progress stopped."""
+        """The moment of a failure: its end, or when progress stopped if the rig's own deadline ended it."""
         return np.where(self.by_deadline & self.lost, self.stalled_t, self.ended_t)
 
     @property
@@ -239,7 +237,7 @@ class Rows:
 
     @property
     def loaded(self) -> Bools:
-        """Of the load, not probes."""
+        """Mask of the requests of the load, as against probes."""
         return self.of("load")
 
     def of(self, source: Source) -> Bools:
@@ -252,26 +250,26 @@ class Rows:
         return self.ways.flags("entry", entry)[self.way]
 
     def part_through(self, part: slice, entries: Collection[str]) -> Bools:
-        """Of a part, which went through any of these."""
+        """Mask over a part of the rows: those sent through any of these nodes."""
         flags = [self.ways.flags("entry", entry) for entry in entries]
         return np.logical_or.reduce(flags)[self.way[part]]
 
     def since(self, early_t: float) -> Rows:
-        """What ended from then on."""
+        """The rows that ended at `early_t` or later."""
         late = self.ended_t >= early_t
         first = int(late.argmax()) if late.any() else len(late)
         return Rows(self.rows[first:], self.ways) if late[first:].all() else self.where(late)
 
-    def where(self, asked: Bools | Places) -> Rows:
-        return Rows(_those(self.rows, asked), self.ways)
+    def where(self, which: Bools | Places) -> Rows:
+        return Rows(_select(self.rows, which), self.ways)
 
 
 @dataclass
-class Told:
-    """What the requests of one stretch of a journal said beside their times, by position. `lost` are the words of what
-    was lost, `gaps` the sketches of the gaps between tokens: position, bucket and count, by rising positions.
+class Details:
+    """What requests have beside their row, by position. `lost` is the evidence of lost requests; `gaps` are the
+    sketches of the gaps between tokens: position, bucket, count, in rising order of the positions.
 
-    `pairs` are the records themselves where they are wanted.
+    `pairs` are the records themselves, if they are kept.
     """
 
     ids: list[str]
@@ -283,7 +281,7 @@ class Told:
     pairs: list[tuple[RequestStarted | None, RequestEnded]] | None = None
 
     def __getstate__(self) -> tuple[bytes, tuple[Any, ...]]:
-        """Many short texts travel as one."""
+        """Many short texts are pickled as one."""
         texts = msgspec.msgpack.encode((self.ids, self.response_ids))
         return texts, (self.lost, self.unclean, self.damaged, self.gaps, self.pairs)
 
@@ -293,56 +291,56 @@ class Told:
 
 
 class Attempts(Rows):
-    """Rows that know their positions (`at`) in what was told."""
+    """Rows with their positions (`at`) in the details."""
 
-    __slots__ = ("at", "told")
+    __slots__ = ("at", "details")
 
-    def __init__(self, rows: NDArray[np.void], ways: Ways, at: Places, told: Told) -> None:
+    def __init__(self, rows: NDArray[np.void], ways: Ways, at: Places, details: Details) -> None:
         super().__init__(rows, ways)
         self.at = at
-        self.told = told
+        self.details = details
 
     def part(self, which: slice | Places) -> Attempts:
-        """Of a slice the rows themselves: a fault that is marked in it is marked in the whole."""
-        rows = self.rows[which] if isinstance(which, slice) else _those(self.rows, which)
-        return Attempts(rows, self.ways, self.at[which], self.told)
+        """A slice shares its rows with the whole: a fault that is marked in the part is marked in the whole."""
+        rows = self.rows[which] if isinstance(which, slice) else _select(self.rows, which)
+        return Attempts(rows, self.ways, self.at[which], self.details)
 
     def id(self, place: int) -> str:
-        return self.told.ids[int(self.at[place])]
+        return self.details.ids[int(self.at[place])]
 
     def response_id(self, place: int) -> str | None:
-        return self.told.response_ids[int(self.at[place])]
+        return self.details.response_ids[int(self.at[place])]
 
     def evidence(self, place: int) -> str:
-        """What became of one that was lost."""
-        return self.told.lost.get(int(self.at[place]), "")
+        """The evidence of a lost request; empty for any other."""
+        return self.details.lost.get(int(self.at[place]), "")
 
     def pair(self, place: int) -> tuple[RequestStarted, RequestEnded]:
-        start, end = (None, None) if self.told.pairs is None else self.told.pairs[int(self.at[place])]
+        start, end = (None, None) if self.details.pairs is None else self.details.pairs[int(self.at[place])]
         if start is None or end is None:
             raise ValueError("the records were not kept")
         return start, end
 
     def positions(self, among: Sequence[int]) -> list[int]:
-        """Those of `among` that are told of these rows."""
+        """Those of the positions that belong to these rows."""
         return np.intersect1d(np.array(among, dtype=np.int64), self.at).tolist() if among else []
 
     def gaps(self) -> NDArray[np.int32]:
-        """Place among these rows, bucket, count."""
-        gaps = self.told.gaps
-        place_of = np.full(len(self.told.ids), -1, dtype=np.int32)
+        """Place among these rows, bucket and count of each entry of their sketches."""
+        gaps = self.details.gaps
+        place_of = np.full(len(self.details.ids), -1, dtype=np.int32)
         place_of[self.at] = np.arange(len(self.at), dtype=np.int32)
-        found = gaps.copy()
-        found[:, 0] = place_of[gaps[:, 0]]
-        return found[found[:, 0] >= 0]
+        placed = gaps.copy()
+        placed[:, 0] = place_of[gaps[:, 0]]
+        return placed[placed[:, 0] >= 0]
 
 
 _BARE: Final = np.empty(0, f"V{ROW.itemsize}")
-"""A table of rows without columns: numpy's joining would compare the columns of all parts first."""
+"""A table of rows without columns: numpy would compare the columns of all parts before it joined them."""
 
 
 class Together:
-    """Several parts, in their order, as one table."""
+    """Several tables of attempts, joined in their order."""
 
     def __init__(self, parts: Sequence[Attempts]) -> None:
         self.parts = parts
@@ -352,7 +350,7 @@ class Together:
 
 
 class Recent:
-    """The attempts of one model among these, so that they can be judged by themselves."""
+    """The attempts of one model among all, to be judged by themselves."""
 
     def __init__(self, together: Together, model: str) -> None:
         self._together = together
@@ -360,7 +358,7 @@ class Recent:
         self.rows = together.rows.where(self._places)
 
     def mark(self, which: Bools, fault: int) -> None:
-        """Attribute them to a fault, here and wherever else these attempts are."""
+        """Attribute attempts to a fault, here and in the tables that these rows come from."""
         self.rows.fault[which] = fault
         places = self._places[which]
         self._together.rows.fault[places] = fault
@@ -372,10 +370,10 @@ class Recent:
                 part.fault[places[first:last] - begun] = fault
 
     def response_id(self, at: int) -> str | None:
-        part, place = self._found(at)
+        part, place = self._source(at)
         return part.response_id(place)
 
-    def _found(self, at: int) -> tuple[Attempts, int]:
+    def _source(self, at: int) -> tuple[Attempts, int]:
         place = int(self._places[at])
         part = int(np.searchsorted(self._together.firsts, place, "right")) - 1
         return self._together.parts[part], place - int(self._together.firsts[part])

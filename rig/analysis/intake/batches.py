@@ -1,7 +1,7 @@
-"""Records of a journal, put together by the thousand: requests that ended as a table, all others as they are.
+"""Records of a journal in batches: requests that ended as a table, all other records as they are.
 
 Start and end lines are paired here, within a batch; `rig.analysis.intake.pairing` joins what began in one and ended in
-a later one. A batch says nothing of how requests are judged, so batches may be made anywhere, also in another process.
+a later one. Nothing in a batch depends on how requests are judged, so other processes may make batches.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.analysis.intake.attempts import Attempts, Row, Source, Told, Way, Ways, row_of, table_of, way_of
+from rig.analysis.intake.attempts import Attempts, Details, Row, Source, Way, Ways, row_of, table_of, way_of
 from rig.analysis.intake.ticks import Health, HealthRow, Index, health_row, healths, index_of
-from rig.analysis.recovery.sightings import ServedIds
 from rig.journal.records import (
     AnyRecord,
     FaultChanged,
@@ -33,16 +32,19 @@ from rig.journal.records import (
 )
 
 RECORDS: Final = 10_000
-"""So many make a batch where they come one by one."""
-_ROWS: Final = 1000  # are made a table while they are still at hand
+"""Records in a batch, where they come one by one."""
+_ROWS: Final = 1000  # are packed into a table while they are in the cache
+
+ServedIds: TypeAlias = tuple[str, list[str]]
+"""An instance, and the response ids of requests that it served."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What was written up to a record that is judged by what came before it (a fault's, a phase's), or to the end.
+    """The part of a batch up to a record that is judged by what came before it (a fault's, a phase's), or to the end.
 
-    `attempts`, `served` and `others` say how many of the batch came by then; `open_t` by model when the first of those
-    requests was sent that began in this batch and had not ended. `last_t` is that of the latest record.
+    `attempts`, `served` and `others` count how many of the batch had come by then. `open_t` is, by model, when the
+    first request was sent that began in this batch and had not ended. `last_t` is the time of the latest record.
     """
 
     attempts: int
@@ -55,8 +57,8 @@ class Stretch:
 
 @dataclass
 class Batch:
-    """`ended_elsewhere` are the ids, by position, of what ended here and did not begin here: its row lacks how it went
-    and when it was planned. `repeated` counts starts whose id was in flight already."""
+    """`began_elsewhere` has the ids, by position, of requests that ended in this batch and began in another: their rows
+    lack the way and the planned time. `repeated` counts starts whose id was in flight already."""
 
     attempts: Attempts
     others: list[AnyRecord]
@@ -66,26 +68,26 @@ class Batch:
     served: list[ServedIds]
     stretches: list[Stretch]
     open: list[RequestStarted]
-    ended_elsewhere: dict[int, str]
+    began_elsewhere: dict[int, str]
     repeated: Counter[Way]
     first_t: dict[Source, float]
 
     def __getstate__(self) -> tuple[bytes | _Texts, tuple[Any, ...]]:
-        """Records travel as they would in a file, which is quicker than as objects; as these where one holds a number
-        that is too large for that."""
+        """Records are pickled as MessagePack, which is quicker; as objects where one holds a number that is too large
+        for that."""
         texts = found = self.others, self.before, self.indices, self.served, self.open
         with suppress(OverflowError):
             texts = msgspec.msgpack.encode(found)
-        table = self.attempts.rows, list(self.attempts.ways), self.attempts.told, self.health
-        return texts, (table, self.stretches, self.ended_elsewhere, self.repeated, self.first_t)
+        table = self.attempts.rows, list(self.attempts.ways), self.attempts.details, self.health
+        return texts, (table, self.stretches, self.began_elsewhere, self.repeated, self.first_t)
 
     def __setstate__(self, state: tuple[bytes | _Texts, tuple[Any, ...]]) -> None:
-        texts, (table, self.stretches, self.ended_elsewhere, self.repeated, self.first_t) = state
+        texts, (table, self.stretches, self.began_elsewhere, self.repeated, self.first_t) = state
         self.others, self.before, self.indices, self.served, self.open = (
             _texts.decode(texts) if isinstance(texts, bytes) else texts
         )
-        rows, ways, told, self.health = table
-        self.attempts = Attempts(rows, Ways(ways), np.arange(len(rows)), told)
+        rows, ways, details, self.health = table
+        self.attempts = Attempts(rows, Ways(ways), np.arange(len(rows)), details)
 
 
 _Texts: TypeAlias = tuple[list[AnyRecord], list[tuple[int, int]], list[Index], list[ServedIds], list[RequestStarted]]
@@ -93,7 +95,7 @@ _texts: Final = msgspec.msgpack.Decoder(_Texts)
 
 
 class Batcher:
-    """Feed records, and `cut` what has come since the last cut. `keep` the records of requests beside their rows."""
+    """`feed` records, and `cut` a batch of those since the last cut. `keep` keeps the records of requests as well."""
 
     def __init__(self, *, keep: bool = False) -> None:
         self._keep = keep
@@ -123,7 +125,7 @@ class Batcher:
         self._first_t: dict[Source, float] = {}
 
     def feed(self, records: Iterable[AnyRecord]) -> None:
-        """Much of the time that a report takes is spent here: what comes most is looked for first."""
+        """Much of the time of a report is spent here: the most frequent records are matched first."""
         for record in records:
             if type(record) is RequestEnded:
                 self._end(record)
@@ -210,7 +212,7 @@ class Batcher:
         self._turn()
         self._pack()
         rows = self._tables[0] if len(self._tables) == 1 else np.concatenate(self._tables)
-        told = Told(
+        details = Details(
             ids=self._ids,
             response_ids=self._response_ids,
             lost=self._lost,
@@ -220,7 +222,7 @@ class Batcher:
             pairs=self._pairs if self._keep else None,
         )
         batch = Batch(
-            attempts=Attempts(rows, Ways(Way(*way) for way in self._codes), np.arange(len(rows)), told),
+            attempts=Attempts(rows, Ways(Way(*way) for way in self._codes), np.arange(len(rows)), details),
             others=self._others,
             before=self._before,
             health=healths(self._health),
@@ -228,7 +230,7 @@ class Batcher:
             served=self._served,
             stretches=self._stretches,
             open=list(self._open.values()),
-            ended_elsewhere=self._began_elsewhere(),
+            began_elsewhere=self._began_elsewhere(),
             repeated=self._repeated,
             first_t=self._first_t,
         )
@@ -236,7 +238,8 @@ class Batcher:
         return batch
 
     def _began_elsewhere(self) -> dict[int, str]:
-        """Ends without a start here. One whose id had ended here before cannot be of an earlier batch: it has no id."""
+        """Ends whose start is not in this batch, by position. One whose id had ended here before cannot have begun in
+        an earlier batch: its id is left empty."""
         found: dict[int, str] = {}
         seen: set[str] = set()
         looked = 0
@@ -249,7 +252,7 @@ class Batcher:
 
 
 def batches(records: Iterable[AnyRecord], *, keep: bool = False) -> Iterator[Batch]:
-    """All of them, in one process. The last batch may be empty."""
+    """The batches of these records, made in this process. The last batch may be empty."""
     batcher, rest = Batcher(keep=keep), iter(records)
     while some := list(islice(rest, RECORDS)):
         batcher.feed(some)

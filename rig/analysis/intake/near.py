@@ -1,4 +1,4 @@
-"""Which of many spans of time may meet a window, without a look at each."""
+"""Finds which of many spans of time may overlap a window, without a look at each span."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from rig.analysis.intake.attempts import Bools, Floats
 
 
 class Near:
-    """Spans [from_t, to_t] that are roughly in order, as requests are in that of their ends."""
+    """Spans [from_t, to_t], roughly in order, as requests are that are sorted by their ends."""
 
     def __init__(self, from_t: Floats, to_t: Floats) -> None:
         self.from_t = from_t
         self.to_t = to_t
-        self._ended_by = np.maximum.accumulate(to_t)  # none up to here ends later
-        self._begun_by = np.minimum.accumulate(from_t[::-1])[::-1]  # none from here on begins earlier
+        self._ended_by = np.maximum.accumulate(to_t)  # no span up to here ends later
+        self._begun_by = np.minimum.accumulate(from_t[::-1])[::-1]  # no span from here on begins earlier
 
     def __bool__(self) -> bool:
         return len(self.from_t) > 0
@@ -28,9 +28,9 @@ class Near:
         return float(self._ended_by[-1])
 
     def reach(self, from_t: float, to_t: float) -> slice:
-        """Outside of it none meets [from_t, to_t]."""
+        """The slice outside of which no span overlaps [from_t, to_t]."""
         return slice(int(np.searchsorted(self._ended_by, from_t)), int(np.searchsorted(self._begun_by, to_t, "right")))
 
     def meet(self, reach: slice, from_t: float, to_t: float) -> Bools:
-        """Which of those in reach do."""
+        """Mask over the slice: the spans that overlap [from_t, to_t]."""
         return (from_t <= self.to_t[reach]) & (self.from_t[reach] <= to_t)

@@ -1,4 +1,4 @@
-"""Requests that began in one batch and ended in a later one. Holds what is in flight, nothing else."""
+"""Joins starts and ends of requests that began in one batch and ended in a later one. Holds what is in flight."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from itertools import chain
 
 import numpy as np
 
-from rig.analysis.intake.attempts import Attempts, Source, Told, Way, Ways, way_of
+from rig.analysis.intake.attempts import Attempts, Details, Source, Way, Ways, way_of
 from rig.analysis.intake.batches import Batch, Stretch
 from rig.journal.records import RequestStarted
 
 
 class Pairing:
-    """`orphans` counts ends without a start, `overwritten` starts whose id was in flight already when it came again:
-    neither can come from a sound driver. `first_t` is when the first start of each source was written.
+    """`orphans` counts ends without a start; `overwritten` counts starts whose id was started again while it was in
+    flight. Neither can come from a sound driver. `first_t` is when the first start of each source was written.
 
-    `ways` are all that any request has gone; the tables of all batches count by them.
+    `ways` are those of all requests; the tables of all batches refer to them.
     """
 
     def __init__(self) -> None:
@@ -26,21 +26,23 @@ class Pairing:
         self.overwritten: Counter[Way] = Counter()
         self.first_t: dict[Source, float] = {}
         self._codes: dict[Way, int] = {}
-        self._carried: list[tuple[int, RequestStarted]] = []  # what ends in the present batch: its place, its start
+        self._carried: list[
+            tuple[int, RequestStarted]
+        ] = []  # requests of earlier batches that end in this one: place, start
 
     @property
     def repeated(self) -> int:
         return self.overwritten.total()
 
     def join(self, batch: Batch) -> Attempts:
-        """Everything that ended in this batch and had been started. `close` it before the next is joined."""
+        """The requests that ended in this batch and had a start. `close` the batch before the next is joined."""
         attempts = batch.attempts
         codes = np.array([*(self._code(way) for way in attempts.ways), -1], dtype=np.int32)
         attempts.rows["way"] = codes[attempts.way]  # -1 is the last
         attempts.ways = self.ways
         self._carried = []
         orphans: list[int] = []
-        for at, name in batch.ended_elsewhere.items():
+        for at, name in batch.began_elsewhere.items():
             start = self.in_flight.pop(name, None)
             if start is None:
                 orphans.append(at)
@@ -48,9 +50,9 @@ class Pairing:
             self._carried.append((at, start))
             attempts.way[at] = self._code(way_of(start))
             attempts.rows["planned_t"][at] = start.planned_t
-            if attempts.told.pairs is not None:
-                attempts.told.pairs[at] = (start, attempts.told.pairs[at][1])
-        for name in self._again(batch, attempts.told):
+            if attempts.details.pairs is not None:
+                attempts.details.pairs[at] = (start, attempts.details.pairs[at][1])
+        for name in self._again(batch, attempts.details):
             self.overwritten[way_of(self.in_flight.pop(name))] += 1
         self.overwritten.update(batch.repeated)
         for source, first_t in batch.first_t.items():
@@ -60,24 +62,24 @@ class Pairing:
         return batch.attempts
 
     def close(self, batch: Batch) -> None:
-        """What did not end in it is in flight."""
+        """From now on, requests that did not end in the batch are in flight."""
         self._carried = []
         self.in_flight.update((start.id, start) for start in batch.open)
 
     def open_t(self, stretch: Stretch) -> dict[str, float]:
-        """By model, when the first request was sent that was in flight at the end of the stretch."""
+        """By model: when the oldest request was sent that was in flight at the end of the stretch."""
         found = dict(stretch.open_t)
         carried = (start for at, start in self._carried if at >= stretch.attempts)
         for start in chain(self.in_flight.values(), carried):
             found[start.model] = min(start.t, found.get(start.model, start.t))
         return found
 
-    def _again(self, batch: Batch, told: Told) -> list[str]:
-        """In flight from before, and started here once more."""
+    def _again(self, batch: Batch, details: Details) -> list[str]:
+        """Ids that were in flight before this batch and were started again in it."""
         if not self.in_flight:
             return []
         begun = {start.id for start in batch.open}
-        begun.update(name for name in told.ids if name in self.in_flight)
+        begun.update(name for name in details.ids if name in self.in_flight)
         return [name for name in self.in_flight if name in begun]
 
     def _code(self, way: Way) -> int:
@@ -88,7 +90,7 @@ class Pairing:
         return code
 
     def _leave_out(self, orphans: list[int], batch: Batch) -> None:
-        """Rows whose start is nowhere."""
+        """Drop the rows of requests that have no start."""
         self.orphans += len(orphans)
         gone = np.array(orphans)
         places = np.delete(np.arange(len(batch.attempts)), gone)

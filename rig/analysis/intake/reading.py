@@ -1,7 +1,7 @@
-"""The batches of a run on disk, in the order of the journal: made here, or by two processes beside this one.
+"""The batches of a run on disk, in the order of the journal: made here, or by two child processes.
 
-A long journal is in many files. Each process takes every second of them and makes its batches ahead of what is asked
-for; what is judged is judged here, one batch after the other, so that both ways say the same.
+A long journal has many files. Each child takes every second file and makes batches ahead of the demand; all judging
+happens here, batch after batch, so that both ways give the same result.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from rig.errors import JournalError
 from rig.journal.read import JournalFile, ReadNotes, Run
 
 LINES: Final = 80_000
-"""So many lines of a file make a batch, or what is left of it."""
+"""Lines of a file in a batch; the last one of a file may have fewer."""
 PROCESSES: Final = 2
 _FILES: Final = 3
-"""From so many on it is worth while to start them."""
+"""Files from which child processes are worth their start."""
 _AHEAD: Final = 3
-"""Batches that wait, in each process."""
-_ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1"}  # else numpy starts some that do nothing
+"""Batches that each child may have waiting."""
+_ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1"}  # else numpy starts idle threads
 _LENGTH: Final = struct.Struct("<Q")
-Told: TypeAlias = Batch | ReadNotes | JournalError
+Message: TypeAlias = Batch | ReadNotes | JournalError
 
 
 @contextmanager
 def reading(run: Run, *, keep: bool = False) -> Generator[Iterator[Batch]]:
-    """`keep` the records of requests beside their rows, which takes their being read here. The run's notes are whole
-    when all batches were taken. Raises JournalError when a file cannot be read."""
+    """`keep` keeps the records of requests beside their rows; then everything is read in this process. The run's notes
+    are complete when all batches were taken. Raises JournalError when a file cannot be read."""
     files = run.files()
     if keep or len(files) < _FILES:
         yield here(run, files, keep=keep)
@@ -57,26 +57,21 @@ def here(run: Run, files: Sequence[JournalFile], *, keep: bool = False) -> Itera
 
 @contextmanager
 def beside(run: Run, files: Sequence[JournalFile]) -> Generator[Iterator[Batch]]:
-    """The processes end when they are done, or when nobody listens any more."""
+    """The children end when they are done, or when the context is left."""
     with ExitStack() as stack:
-        if gc.isenabled():  # what a batch holds does not refer to itself, and there is much of it
+        if gc.isenabled():  # batches hold many objects and no cycles
             stack.callback(gc.enable)
             gc.disable()
         works = [stack.enter_context(_started(files[first::PROCESSES])) for first in range(PROCESSES)]
-        yield _told(run, files, works)
+        yield _received(run, files, works)
 
 
 @contextmanager
 def _started(files: Sequence[JournalFile]) -> Generator[IO[bytes]]:
     path = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])])
-    # -P: nothing that lies where the rig was called is taken for a module of its own
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "rig.analysis.intake.reading",
-        *(f"{file.last:d}{file.path}" for file in files),
-    ]
+    # -P: no file in the working directory is taken for a module
+    command = [sys.executable, "-P", "-m", "rig.analysis.intake.reading"]
+    command += [f"{file.last:d}:{file.schema}:{file.path}" for file in files]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": path} | _ONE_THREAD
     ) as process:
@@ -98,17 +93,17 @@ def _batches(file: JournalFile, *, keep: bool = False) -> Iterator[Batch]:
     yield batcher.cut()
 
 
-def _told(run: Run, files: Sequence[JournalFile], works: Sequence[IO[bytes]]) -> Iterator[Batch]:
-    """Each file's batches, then its notes."""
+def _received(run: Run, files: Sequence[JournalFile], works: Sequence[IO[bytes]]) -> Iterator[Batch]:
+    """From each file its batches, then its notes."""
     for number, file in enumerate(files):
-        while not isinstance(told := _next(works[number % PROCESSES], file), ReadNotes):
-            if isinstance(told, JournalError):
-                raise told
-            yield told
-        run.notes.take(told)
+        while not isinstance(message := _next(works[number % PROCESSES], file), ReadNotes):
+            if isinstance(message, JournalError):
+                raise message
+            yield message
+        run.notes.take(message)
 
 
-def _next(work: IO[bytes], file: JournalFile) -> Told:
+def _next(work: IO[bytes], file: JournalFile) -> Message:
     head = work.read(_LENGTH.size)
     length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
     content = work.read(length)
@@ -118,15 +113,16 @@ def _next(work: IO[bytes], file: JournalFile) -> Told:
 
 
 def _work(files: Sequence[str]) -> None:
-    """In a process of its own: files, each after whether it is the last of its journal, to stdout."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it decides
+    """In a process of its own: batches of files to stdout. `files` are `LAST:SCHEMA:PATH`, see `JournalFile`."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     gc.disable()  # likewise
-    waiting: Queue[Told | None] = Queue(_AHEAD)
+    waiting: Queue[Message | None] = Queue(_AHEAD)
     sender = Thread(target=_send, args=(waiting,))
     sender.start()
     try:
         for given in files:
-            file = JournalFile(Path(given[1:]), last=given[0] == "1")
+            last, schema, path = given.split(":", 2)
+            file = JournalFile(Path(path), last=last == "1", schema=int(schema))
             for batch in _batches(file):
                 waiting.put(batch)
             waiting.put(file.notes)
@@ -137,16 +133,16 @@ def _work(files: Sequence[str]) -> None:
         sender.join()
 
 
-def _send(waiting: Queue[Told | None]) -> None:
-    """Whatever fails here ends the process: nobody else would take what waits."""
+def _send(waiting: Queue[Message | None]) -> None:
+    """Any failure ends the process: nothing else empties the queue."""
     try:
         with os.fdopen(sys.stdout.fileno(), "wb", closefd=False) as out:
-            while (told := waiting.get()) is not None:
-                content = pickle.dumps(told, pickle.HIGHEST_PROTOCOL)
+            while (message := waiting.get()) is not None:
+                content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
                 out.write(_LENGTH.pack(len(content)))
                 out.write(content)
     except OSError:
-        os._exit(1)  # the work is for nobody
+        os._exit(1)  # the parent is gone
     except BaseException:
         traceback.print_exc()
         os._exit(1)

@@ -1,6 +1,6 @@
-"""What is written all the time and matters only now and then: the rig's own health, and how far each node's log is.
+"""Records that are written all the time and rarely matter: the rig's own health, and the length of each node's log.
 
-Both come by the hundred thousand, so they are taken in many at a time: as a table, and as plain tuples.
+A run may have hundreds of thousands of both, so they are handled many at a time: as a table, and as plain tuples.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ HEALTH: Final = np.dtype(
 Health: TypeAlias = NDArray[np.void]
 HealthRow: TypeAlias = tuple[float, float, float, float, int, int, float]
 Index: TypeAlias = tuple[str, float | None, float, int]
-"""Node, the time since which its log was not yet so long, the time at which it was, how long."""
+"""Node, when its log was last seen to be shorter, when it was seen to be this long, its length."""
 
 
 class Beside(Protocol):
-    """What takes in records one by one, and these many at a time. Of health the order beside other records is no
-    matter."""
+    """Receives health and indices many at a time, all other records one by one. The order of health among other records
+    does not matter."""
 
     def feed(self, record: AnyRecord) -> None: ...
 
@@ -60,7 +60,7 @@ def healths(rows: Iterable[HealthRow]) -> Health:
 def handed_over(
     record: AnyRecord, health: Callable[[Health], None], indices: Callable[[Sequence[Index]], None]
 ) -> bool:
-    """A record that comes alone, to what takes in many at a time; whether it was one of these."""
+    """Pass a single record of this sort to what handles many at a time. False if it is another record."""
     match record:
         case Own():
             health(healths([health_row(record)]))
@@ -73,7 +73,7 @@ def handed_over(
 
 
 def index_of(record: ViewChanged) -> Index | None:
-    """None where it is a view of something else, or no number."""
+    """None where the view is of another facet, or its value is no number."""
     if record.facet != "event_index" or not isinstance(record.value, int):
         return None
     return record.node, record.since_t, record.t, record.value

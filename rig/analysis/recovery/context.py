@@ -1,4 +1,4 @@
-"""Everything that requests and recoveries are judged against, fed record by record in the order of the journal."""
+"""What requests and recoveries are judged against, fed record by record in the order of the journal."""
 
 from __future__ import annotations
 
@@ -8,18 +8,12 @@ from typing import Final
 
 from rig.analysis.intake.attempts import Bools, Rows
 from rig.analysis.intake.ticks import Health, Index, handed_over
-from rig.analysis.recovery.faults import FaultLog
+from rig.analysis.recovery.faults import Fault, FaultLog, Window
 from rig.analysis.recovery.sightings import Sightings
 from rig.analysis.recovery.stalls import Stalls
 from rig.analysis.recovery.windows import Windows
 from rig.analysis.settings import Settings
-from rig.journal.records import (
-    AnyRecord,
-    FaultChanged,
-    LockLost,
-    Reachability,
-    Unwedged,
-)
+from rig.journal.records import AnyRecord, FaultChanged, LockLost, Reachability, Unwedged
 
 HORIZON_S: Final = 5.0
 """How late a record about a moment may be written, apart from those of a fault that is known to be going on."""
@@ -43,7 +37,7 @@ class Context:
         self.now_t = 0.0  # of the latest record
 
     def pass_to(self, t: float) -> None:
-        """Records of requests, which are not fed, were written up to then."""
+        """Records of requests, which are not fed, were written up to `t`."""
         self.now_t = max(self.now_t, t)
 
     def forget(self, before_t: float) -> None:
@@ -70,10 +64,16 @@ class Context:
                 pass
         self.sightings.feed(record)
 
-    def voids(self, rows: Rows) -> Bools:
-        """Which failures say nothing of the target: the rig itself stood still, or its nodes may have been another's.
+    def restarts(self, fault: Fault) -> Window | None:
+        """From the first restart by which the rig unwedged the target after this fault to the end of the last."""
+        records = self.unwedged.get(fault.number)
+        if not records:
+            return None
+        return Window(min(record.started_t for record in records), max(record.ended_t for record in records))
 
-        Of completed ones none.
+    def voids(self, rows: Rows) -> Bools:
+        """Boolean mask of the failures that say nothing of the target: the rig itself stalled, or another rig may have
+        been at work on its nodes. A completed request is never void.
         """
         return self.stalls.voids(rows) | (~rows.ok & (rows.ended_t >= self.unlocked_t))
 

@@ -11,9 +11,9 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from rig.analysis.intake.attempts import NOBODY, Bools, Recent, Rows
-from rig.analysis.judged import judged_of
 from rig.analysis.recovery.context import Context
-from rig.analysis.recovery.faults import CRASHES, HEAL_IS_STRIKE, Fault, strike_of
+from rig.analysis.recovery.faults import CRASHES, HEAL_IS_STRIKE, Fault, Window, strike_of
+from rig.analysis.recovery.judged import judged_of
 from rig.analysis.recovery.outage import Outage, Success, Trials, longest_wait, outage
 from rig.analysis.recovery.serving import Serving, compare
 from rig.analysis.recovery.trials import stalled_long, touched, trials_of
@@ -23,13 +23,13 @@ Class: TypeAlias = Literal["survived", "replaced", "unaffected", "not recovered"
 """`unknown`: it recovered, but whether by the same instance cannot be told."""
 Group: TypeAlias = Literal["survived", "replaced"]
 MUCH_LONGER: Final = 3.0
-"""A model of which nothing failed was affected all the same when it kept somebody waiting so many times longer than
-in the calm before the strike, and for longer than `sustained`."""
+"""A model without a failure was affected all the same when a request waited this many times longer than the longest
+wait in the calm before the strike, and longer than `sustained`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recovery:
-    """One fault's doing to one model. Durations in seconds; None where it did not come to that."""
+    """What one fault did to one model. Durations in seconds; None where it did not come to that."""
 
     fault: int
     fault_kind: FaultKind
@@ -63,14 +63,14 @@ class Recovery:
 
 def decide(
     fault: Fault, model: str, attempts: Recent, context: Context, *, entries: Collection[str], until_t: float
-) -> Recovery:
+) -> tuple[Recovery, Bools]:
     """Judge an effective fault. `attempts` of the model reach back before the strike and on to `until_t` at least.
 
-    Marks the failures among them as this fault's.
+    Returns the recovery, and a mask of the attempts: the failures that are this fault's.
     """
     strike_t, heal_t, quiet_s = strike_of(fault), fault.heal_t, context.settings.sustained_s
-    rescue_t = min((u.started_t for u in context.unwedged.get(fault.number, ())), default=None)
-    seen_t = until_t if rescue_t is None else min(until_t, rescue_t)
+    restarts = context.restarts(fault)
+    seen_t = until_t if restarts is None else min(until_t, restarts.from_t)
     rows = attempts.rows
     trials = trials_of(rows, context, fault, strike_t, entries)
     patience_s = max(quiet_s, MUCH_LONGER * _calm_wait(rows, strike_t, 2 * quiet_s))
@@ -82,22 +82,16 @@ def decide(
         quiet_s=quiet_s,
         patience_s=patience_s,
     )
-    found = _without_the_next_ones(trials, judge, seen_t, quiet_s)
+    found = _outage_of(trials, judge, seen_t, quiet_s)
     end_t = seen_t if found.sustained is None else found.sustained.ended_t
     serving = _serving(fault, model, attempts, context, found, min(end_t + quiet_s, seen_t))
     overdue = heal_t is not None and seen_t - heal_t >= context.settings.settle_s
-    recovery_class = _class(found, serving, hopeless=overdue or rescue_t is not None)
+    recovery_class = _class(found, serving, hopeless=overdue or restarts is not None)
     span_end_t, caught_up_t = _reach(fault, context, recovery_class, end_t if found.sustained else until_t, until_t)
-    stopped_t, early_t = context.windows.stopped_t(rows), strike_t - fault.struck_error_s
-    own = touched(rows, stopped_t, early_t, span_end_t, quiet_s)
-    if fault.processes_hit:
-        through = rows.part_through(slice(None), fault.processes_hit)
-        own |= through & touched(rows, stopped_t, early_t, caught_up_t, quiet_s)
-    attempts.mark((rows.fault == NOBODY) & own, fault.number)
     served_t = found.served.ended_t if found.served else None
     sustained_t = found.sustained.ended_t if found.sustained else None
     from_t = strike_t if heal_t is None else heal_t
-    return Recovery(
+    recovery = Recovery(
         fault=fault.number,
         fault_kind=fault.kind,
         model=model,
@@ -111,7 +105,7 @@ def decide(
         sustained_s=_since(from_t, sustained_t),
         sustained_from_strike_s=_since(strike_t, sustained_t),
         at_least_s=max(seen_t - from_t, 0.0),
-        outage_s=_outage(found, recovery_class, strike_t, seen_t),
+        outage_s=_outage_s(found, recovery_class, strike_t, seen_t),
         silence_s=found.silence_s,
         resolution_s=found.resolution_s,
         error_s=fault.struck_error_s + (0.0 if fault.kind in HEAL_IS_STRIKE else fault.healed_error_s),
@@ -119,10 +113,22 @@ def decide(
         late_failures=found.late_failures,
         instance_before=serving.before,
         instance_after=serving.after,
-        unwedged=rescue_t is not None,
-        unwedge_cost_s=_unwedge_cost(fault, context, trials),
+        unwedged=restarts is not None,
+        unwedge_cost_s=None if restarts is None else _unwedge_cost(restarts, trials),
         span_end_t=span_end_t,
     )
+    return recovery, _own_failures(fault, rows, context, span_end_t, caught_up_t)
+
+
+def _own_failures(fault: Fault, rows: Rows, context: Context, span_end_t: float, caught_up_t: float) -> Bools:
+    """Those that stopped in the fault's reach, and are no other fault's already."""
+    stopped_t, early_t = context.windows.stopped_t(rows), strike_of(fault) - fault.struck_error_s
+    quiet_s = context.settings.sustained_s
+    own = touched(rows, stopped_t, early_t, span_end_t, quiet_s)
+    if fault.processes_hit:
+        through = rows.part_through(slice(None), fault.processes_hit)
+        own |= through & touched(rows, stopped_t, early_t, caught_up_t, quiet_s)
+    return own & (rows.fault == NOBODY)
 
 
 def _calm_wait(rows: Rows, strike_t: float, window_s: float) -> float:
@@ -133,13 +139,13 @@ def _calm_wait(rows: Rows, strike_t: float, window_s: float) -> float:
     return waited_s or math.inf
 
 
-def _without_the_next_ones(trials: Trials, judge: partial[Outage], seen_t: float, quiet_s: float) -> Outage:
-    """The outage, leaving to the next fault what that one may have stopped.
+def _outage_of(trials: Trials, judge: partial[Outage], seen_t: float, quiet_s: float) -> Outage:
+    """The outage, without the failures that the next fault may have caused.
 
     A request that stalled shortly before the next strike, was in flight at it, and was ended by a deadline later, may
-    have been stopped by either. It is this fault's if it stalled before the heal or in the outage that the others show.
+    have been stopped by either fault. It is this fault's if it stalled before the heal or within the outage that the
+    other requests show.
     """
-
     doubtful = _straddling(trials, seen_t, quiet_s)
     shown = judge(trials.where(~doubtful))
     if not doubtful.any():
@@ -162,7 +168,7 @@ def _since(from_t: float, at_t: float | None) -> float | None:
     return None if at_t is None else at_t - from_t
 
 
-def _outage(found: Outage, recovery_class: Class, strike_t: float, seen_t: float) -> float:
+def _outage_s(found: Outage, recovery_class: Class, strike_t: float, seen_t: float) -> float:
     """From the strike until it served for good; as long as it was watched where it did not."""
     if recovery_class == "unaffected":
         return 0.0
@@ -184,7 +190,7 @@ def _class(found: Outage, serving: Serving, *, hopeless: bool) -> Class:
 
 
 def _group(recovery_class: Class, serving: Serving) -> Group | None:
-    """What did not recover counts with the instance that is there: still the old one, or no longer."""
+    """A model that did not recover belongs to the group of the instance that is listed now, old or new."""
     match recovery_class:
         case "survived" | "replaced":
             return recovery_class
@@ -195,13 +201,15 @@ def _group(recovery_class: Class, serving: Serving) -> Group | None:
 
 
 def _reach(fault: Fault, context: Context, recovery_class: Class, end_t: float, until_t: float) -> tuple[float, float]:
-    """Failures that stopped up to here are this fault's; and those through the nodes that it restarted up to there.
+    """Up to when failures that stopped are this fault's; and up to when those through the nodes that it restarted are.
 
-    To recovery and catching up; where the model was not touched, to the heal. What the rig then restarted is its own.
+    That is until recovery and until the nodes have caught up; for a model that was not affected, until the heal. What
+    the rig restarted after the fault is the rig's own.
     """
     strike_t, windows = strike_of(fault), context.windows
-    rescue_t = min((one.started_t for one in context.unwedged.get(fault.number, ())), default=None)
-    hit_t = min(until_t, math.inf if rescue_t is None else rescue_t)
+    restarts = context.restarts(fault)
+    rescue_t = None if restarts is None else restarts.from_t
+    hit_t = until_t if rescue_t is None else min(until_t, rescue_t)
     caught_up_t = max([strike_t, *(windows.rejoins.end_within(node, strike_t, hit_t) for node in fault.processes_hit)])
     whole_t = fault.heal_t if recovery_class == "unaffected" else None
     end_t = max(end_t, caught_up_t) if whole_t is None else whole_t
@@ -209,17 +217,13 @@ def _reach(fault: Fault, context: Context, recovery_class: Class, end_t: float, 
     return windows.reach_end_t(end_t, *stops), windows.reach_end_t(caught_up_t, *stops)
 
 
-def _unwedge_cost(fault: Fault, context: Context, trials: Trials) -> float | None:
-    rescues = context.unwedged.get(fault.number)
-    if not rescues:
-        return None
-    begun_t, done_t = min(u.started_t for u in rescues), max(u.ended_t for u in rescues)
-    ends = trials.ended_t[trials.good & (trials.started_t >= done_t)]
-    return float(ends.min()) - begun_t if len(ends) else None
+def _unwedge_cost(restarts: Window, trials: Trials) -> float | None:
+    ends = trials.ended_t[trials.good & (trials.started_t >= restarts.to_t)]
+    return float(ends.min()) - restarts.from_t if len(ends) else None
 
 
 def _serving(fault: Fault, model: str, attempts: Recent, context: Context, found: Outage, at_t: float) -> Serving:
-    """`at_t` is when to look at the lists after the fault: late enough that every view has the new one."""
+    """`at_t` is when to look at the lists after the fault: late enough that every view has the new instance."""
     sightings, rejoins, strike_t = context.sightings, context.windows.rejoins, strike_of(fault)
     current = [node for node in sightings.nodes() if not rejoins.open_at(node, at_t)]
     before = sightings.instances(model, strike_t, sightings.nodes())
@@ -237,7 +241,7 @@ def _serving(fault: Fault, model: str, attempts: Recent, context: Context, found
 
 
 def _served_before(attempts: Recent, context: Context, strike_t: float) -> str | None:
-    """The instance of the last success before the strike of which it is known."""
+    """The instance of the last success before the strike whose instance is known."""
     rows, served = attempts.rows, context.sightings.served
     for at in np.flatnonzero(rows.ok & (rows.ended_t < strike_t))[::-1].tolist():
         instance = served.get(attempts.response_id(at) or "")

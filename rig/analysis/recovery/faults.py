@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rig.faults.plan.registry import names_where
-from rig.journal.records import STOPPED, FaultChanged, FaultKind, FaultState
+from rig.journal.records import FaultChanged, FaultKind, FaultState
 
 CRASHES: Final[frozenset[str]] = names_where(lambda kind: kind.ends_process)
 """Kinds after which the main process of a node is a new one."""
 HEAL_IS_STRIKE: Final[frozenset[str]] = names_where(lambda kind: kind.heals_at_strike)
 _LAST: Final = frozenset({"healed", "skipped", "ineffective", "unhealed", "invalid"})
-"""States after which the fault's own story is over (an invalid one may still be healed later)."""
+"""States after which nothing more is expected of a fault (an invalid fault may still be healed later)."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Window:
 
 @dataclass(slots=True)
 class Fault:
-    """One fault as far as the journal tells. Times on the run's clock, `None` while not known."""
+    """One fault, as far as the journal shows. Times are on the run's clock, `None` while unknown."""
 
     number: int
     kind: FaultKind
@@ -52,6 +52,7 @@ class Fault:
     ineffective: bool = False
     invalid: bool = False
     unhealed: bool = False
+    stopped: bool = False  # skipped because the run had come to its end
     reason: str = ""
     evidence: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])  # per state
 
@@ -61,13 +62,8 @@ class Fault:
         return self.struck_t is not None and not (self.ineffective or self.invalid)
 
     @property
-    def stopped(self) -> bool:
-        """Skipped because the run had come to its end."""
-        return self.skipped and self.reason == STOPPED
-
-    @property
     def heal_t(self) -> float | None:
-        """From when the target could be whole again. A killed worker is not given back: heal is strike there."""
+        """When the target could be whole again. Nobody gives back a killed worker: its heal is its strike."""
         return self.struck_t if self.kind in HEAL_IS_STRIKE else self.healed_t
 
     @property
@@ -75,7 +71,7 @@ class Fault:
         return self.closed_t is None
 
     def apply(self, record: FaultChanged) -> None:
-        """Take in a further state. Fields that a later record leaves empty keep what was known."""
+        """Take in a further state. Fields that are empty in the record keep their values."""
         self.state = record.state
         self.nodes = record.nodes or self.nodes
         self.processes_hit = record.processes_hit or self.processes_hit
@@ -91,7 +87,7 @@ class Fault:
             case "healed":
                 self.healed_t, self.healed_error_s = record.at_t, record.at_error_s
             case "skipped":
-                self.skipped = True
+                self.skipped, self.stopped = True, record.stopped
             case "ineffective":
                 self.ineffective = True
             case "invalid":
@@ -107,7 +103,7 @@ class Fault:
 
 
 class FaultLog:
-    """All faults by number, and those that struck in the order of their strikes. As many entries as faults."""
+    """All faults by number, and those that struck, in the order of their strikes."""
 
     def __init__(self) -> None:
         self.by_number: dict[int, Fault] = {}
@@ -138,7 +134,7 @@ class FaultLog:
         return fault
 
     def _measure(self, fault: Fault) -> None:
-        """Bounds for `around`, so that it need not look at every fault of a long run."""
+        """Keep the bounds by which `around` need not look at every fault of a long run."""
         if fault.struck_t is None:
             return
         self._widest_error_s = max(self._widest_error_s, fault.struck_error_s)
@@ -150,7 +146,7 @@ class FaultLog:
         self._longest_s = max(self._longest_s, end_t - fault.struck_t + fault.struck_error_s)
 
     def forget(self, before_t: float) -> list[int]:
-        """Let go of the faults that were over by then; their numbers."""
+        """Drop the faults that were over by then. Returns their numbers."""
         over = [number for number, fault in self.by_number.items() if _over_t(fault) < before_t]
         for number in over:
             fault = self.by_number.pop(number)
@@ -164,11 +160,11 @@ class FaultLog:
         return [self.by_number[number] for number in sorted(self.by_number)]
 
     def oldest_open_t(self) -> float | None:
-        """Since when there is a fault of which more is to come; nothing after it is settled."""
+        """When the oldest fault began that is not over; nothing after that is settled."""
         return min((fault.opened_t for fault in self._open.values()), default=None)
 
     def around(self, from_t: float, to_t: float) -> Iterator[Fault]:
-        """Faults that were in force at some time in [from_t, to_t], latest first, as widely as the clocks allow."""
+        """Faults in force at some time in [from_t, to_t], latest first, as widely as the clocks allow."""
         oldest_t = from_t - self._longest_s
         for index in range(bisect_right(self.strikes, to_t + self._widest_error_s) - 1, -1, -1):
             if self.strikes[index] < oldest_t:
@@ -186,7 +182,8 @@ class FaultLog:
         return self.struck[bisect_left(self.strikes, from_t) : bisect_right(self.strikes, to_t)]
 
     def following(self, fault: Fault) -> Fault | None:
-        """The next fault that struck, unless it is known to have done nothing: from there on one hides the other."""
+        """The next fault that struck and is not known to have done nothing. From its strike on, the one cannot be told
+        from the other."""
         later = self.struck[bisect_right(self.strikes, strike_of(fault)) :]
         return next((other for other in later if not other.ineffective), None)
 
@@ -203,14 +200,14 @@ def strike_of(fault: Fault) -> float:
 
 
 def _over_t(fault: Fault) -> float:
-    """When it was no longer in force and nothing more came of it."""
+    """When it was no longer in force and nothing more was expected of it."""
     return math.inf if fault.closed_t is None else max(fault.closed_t, in_force(fault).to_t)
 
 
 def in_force(fault: Fault) -> Window:
-    """From strike to heal, both as early and as late as the clocks allow.
+    """From the earliest possible strike to the latest possible heal.
 
-    Without a heal: to the end of the fault's story, unless that is that it could not be healed.
+    A fault without a heal is in force until its last state, and without end if it could not be healed.
     """
     struck_t = math.inf if fault.struck_t is None else fault.struck_t - fault.struck_error_s
     if fault.healed_t is not None:

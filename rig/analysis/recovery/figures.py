@@ -1,7 +1,7 @@
-"""Medians and worst cases of times some of which never ended. Pure.
+"""Medians and worst cases of durations, some of which never ended. Pure.
 
-What did not end is not dropped: it counts as longer than everything that did. Where a figure falls on one, it says only
-that it is above the longest time that is known: that for which the one was watched, or the longest that did end.
+A duration that never ended is not dropped: it counts as longer than every one that did. A figure that falls on one is a
+lower bound: the time for which it was watched, or the longest duration that ended, whichever is longer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Seconds; `above`: more than that, how much more is not known."""
+    """Seconds. `above`: a lower bound."""
 
     value_s: float
     above: bool = False
@@ -28,7 +28,7 @@ class Distribution:
 
 
 def distribution(ended: Sequence[float], not_ended: Sequence[float] = ()) -> Distribution:
-    """`ended` are durations in seconds, `not_ended` how long those that never ended were watched."""
+    """`ended` are durations in seconds; `not_ended` are the times for which the others were watched."""
     longest_s = max(ended, default=-math.inf)
     figures = [Figure(value) for value in sorted(ended)]
     figures += [Figure(max(value, longest_s), above=True) for value in sorted(not_ended)]
@@ -38,6 +38,6 @@ def distribution(ended: Sequence[float], not_ended: Sequence[float] = ()) -> Dis
 
 
 def _median(figures: Sequence[Figure]) -> Figure:
-    """The mean of the two in the middle; above it when one of them never ended."""
+    """The mean of the two in the middle; a lower bound when one of them never ended."""
     low, high = figures[(len(figures) - 1) // 2], figures[len(figures) // 2]
     return Figure((low.value_s + high.value_s) / 2, above=low.above or high.above)

@@ -1,7 +1,7 @@
 """What one fault did to one model, from the attempts around it. Pure: literals in, figures out.
 
-An attempt is a request of the load or a probe. Failing moments and which failures count are decided before (see
-`rig.analysis.recovery.trials`); here there are only trials with a start, an end and, for a failure, its moment.
+An attempt is a request of the load or a probe. `rig.analysis.recovery.trials` decides which failures count, and their
+moments; a trial has a start, an end and, if it failed, its moment.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rig.analysis.intake.attempts import Bools, Floats, Rows
 @dataclass(frozen=True, slots=True)
 class Trials:
     """In the order of their ends. `failed_t` is NaN for a success; `counts` is false for a failure that says nothing of
-    the model. `rows` are the attempts that they are of, where all of these are looked at."""
+    the model. `rows` are the attempts themselves, unless these trials are a selection."""
 
     started_t: Floats
     ended_t: Floats

@@ -1,25 +1,24 @@
-"""What each node's view showed, and when: instances, node ids, masters. Only the recent past is kept."""
+"""What each node's view showed and when: instances, node ids, masters. Only the recent past is kept."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
+from rig.analysis.intake.batches import ServedIds
 from rig.journal.records import AnyRecord, MasterSeen, ViewChanged
 
 MAX_SERVED: Final = 10_000
 _FACETS: Final = frozenset({"instances", "node_id"})
 
-ServedIds: TypeAlias = tuple[str, list[str]]
-"""An instance, and the response ids of requests that it served."""
 Instances = dict[str, dict[str, Any]]
 """By id, as the target's facet has them."""
 
 
 class History:
-    """Values of one facet of one node by the time they were seen."""
+    """Values of one facet of one node, by the time at which they were seen."""
 
     __slots__ = ("times", "values")
 
@@ -32,12 +31,12 @@ class History:
         self.values.append(value)
 
     def at(self, at_t: float) -> Any:
-        """The value as last seen by then; None before the first."""
+        """The latest value seen by then; None before the first."""
         index = bisect_right(self.times, at_t) - 1
         return self.values[index] if index >= 0 else None
 
     def forget(self, before_t: float) -> None:
-        """Drop what is not needed to tell the value at any time from `before_t` on."""
+        """Drop the values that no time from `before_t` on needs."""
         index = max(bisect_right(self.times, before_t) - 1, 0)
         del self.times[:index], self.values[:index]
 

@@ -1,6 +1,6 @@
 """When the controller itself stalled or slept, from its own health records.
 
-A deadline that ran out in such a moment says nothing of the target: what had arrived was not looked at in time.
+A deadline that ran out during a stall says nothing of the target: the rig did not read in time what had arrived.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from rig.analysis.intake.ticks import Health, health_row, healths
 from rig.journal.records import AnyRecord, Own, RequestEnded
 
 STALL_S: Final = 1.0
-"""An event-loop lag from which a deadline's running out is in doubt (at pace 1)."""
+"""From this event-loop lag on, a deadline that ran out is in doubt (at pace 1)."""
 LEAST_STALL_S: Final = 0.25
-"""What it is at least, at any pace: a busy machine lags a little all the time."""
+"""The least threshold, at any pace: a busy machine always lags a little."""
 SLEPT_S: Final = 2.0
-"""Wall clock and monotonic clock apart by so much more than before: the machine slept, or its clock was set."""
+"""When wall clock and monotonic clock drift apart by this much, the machine slept, or its clock was set."""
 MAX_KEPT: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """It happened somewhere in [from_t, to_t]."""
+    """A stall somewhere in [from_t, to_t]."""
 
     from_t: float
     to_t: float
@@ -35,7 +35,7 @@ class Stall:
 
 
 class Stalls:
-    """The stalls of a run; the first 10,000 are kept, `total_s` goes on."""
+    """The stalls of a run: the first 10,000 are kept; `count` and `total_s` are of all."""
 
     def __init__(self, pace: float) -> None:
         self._threshold_s = max(STALL_S / pace, LEAST_STALL_S)
@@ -51,7 +51,7 @@ class Stalls:
         self.open_files_max = 0
 
     def take(self, rows: Health) -> None:
-        """In the order in which they were written; at least one."""
+        """At least one row, in the order of writing."""
         lag_s, drift_s = rows["lag_max_s"], rows["wall_drift_s"]
         self.records += len(rows)
         self.observed_s += float(rows["interval_s"].sum())
@@ -73,20 +73,20 @@ class Stalls:
         self.kept.append(stall)
 
     def feed(self, record: AnyRecord) -> None:
-        """Records one by one; others than the rig's own health are passed over."""
+        """Take a single record; all but the rig's own health are ignored."""
         if isinstance(record, Own):
             self.take(healths([health_row(record)]))
 
     def may_have_ended(self, end: RequestEnded) -> bool:
-        """Whether one makes void how this request ended, see `voids`."""
+        """Whether a stall makes the end of this request void, see `voids`."""
         return by_deadline(end) and self._across(end.started_t, end.ended_t)
 
     def voids(self, rows: Rows) -> Bools:
-        """Which outcomes say nothing of the target: the rig itself failed, or it stalled across the moment at which a
-        deadline of its own decided.
+        """Mask of the outcomes that say nothing of the target: the rig itself failed, or it stalled across the moment
+        at which its own deadline decided.
 
-        A sleep anywhere in the request does so too: peers give up a connection that nobody reads. Only losses by the
-        rig's own deadlines and its connect time-outs can become void by a stall.
+        A sleep anywhere within the request makes it void as well: peers give up a connection that nobody reads. A stall
+        can void only losses by the rig's own deadlines, and its connect time-outs.
         """
         found = rows.own_failure.copy()
         if self.kept:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from typing import Final
 
-from rig.analysis.intake.attempts import Attempts, Recent, Rows, Together
-from rig.analysis.intake.batches import Batcher
-from rig.analysis.intake.pairing import Pairing
+from rig.analysis.intake.attempts import Attempts, Recent, Rows, Together, unwedged_after
+from rig.analysis.intake.steps import Ended, Live
 from rig.analysis.recovery.context import HORIZON_S, Context
 from rig.analysis.recovery.decision import Recovery, decide
 from rig.analysis.recovery.faults import Fault, strike_of
 from rig.analysis.recovery.outage import serves
 from rig.analysis.recovery.rescue import Rescue, rescue
-from rig.analysis.recovery.sightings import ServedIds
 from rig.analysis.recovery.trials import trials_of
 from rig.analysis.settings import Settings
 from rig.journal.records import AnyRecord, FaultChanged, InstanceServed, RequestEnded, RequestStarted, Served
@@ -24,29 +21,27 @@ _LOOKS: Final = 30  # in the time of `sustained`, at most
 
 
 class RecoveryTracker:
-    """Feed it every record in order. `recovered` decides live; `finish` gives what can be known at the end.
+    """While a journal grows, `feed` it every record; `recovered` decides live. Of a journal that is read, `take` the
+    requests that ended and `note` every other record, in order; `finish` gives what can be known at the end.
 
-    A journal that is read comes in batches that were made elsewhere: `take` each stretch of one, and `note` what turns
-    up between them. Memory: the attempts since the oldest fault whose outcome is not settled, a few minutes of them;
-    and every fault with its recoveries, unless it is `live`: then nothing is kept of what `recovered` can no longer be
-    asked for, and `recoveries` stays empty. The report of the run reads them from the journal.
+    Memory: the attempts since the oldest fault whose outcome is not settled, a few minutes of them; and every fault
+    with its recoveries. A tracker that is `live` keeps nothing that `recovered` can no longer be asked for, and its
+    `recoveries` stays empty: the report of the run reads them from the journal.
     """
 
     def __init__(self, settings: Settings, *, live: bool = False) -> None:
         self._live = live
         self.settings = settings
         self.context = Context(settings)
-        self.pairing = Pairing()
         self.recoveries: list[Recovery] = []
         self.rescues: list[Rescue] = []
-        self._batcher = Batcher()
+        self._requests = Live()
         self._parts: deque[Attempts] = deque()
         self._models: dict[str, None] = dict.fromkeys(settings.models)
         self._entries: set[str] = set(settings.entries)
         self._ways = 0
         self._open_t: dict[str, float] = {}  # by model: when the first request was sent that is in flight
         self._pending: list[tuple[Fault, str]] = []
-        self._since_check = 0
         self._looked = (-2, 0.0)
 
     @property
@@ -56,9 +51,8 @@ class RecoveryTracker:
     def feed(self, record: AnyRecord) -> None:
         """Take in the next record of a journal that grows."""
         if isinstance(record, RequestStarted | RequestEnded | InstanceServed | Served):
-            self._batcher.feed((record,))
-            self._since_check += 1
-            if self._since_check >= _EVERY:
+            self._requests.feed(record)
+            if self._requests.waiting >= _EVERY:
                 self._catch_up()
                 self.settle()
             return
@@ -67,18 +61,18 @@ class RecoveryTracker:
         self.note(record)
 
     def note(self, record: AnyRecord) -> None:
-        """A record that is not of a request. All of what was written before a fault's is taken in before it."""
+        """Take in a record that is not of a request. Before a fault's, all requests that ended must have been taken."""
         self.context.feed(record)
         if isinstance(record, FaultChanged):
             if record.state == "struck":
                 self._add_pending(record.fault)
             self.settle()
 
-    def take(self, attempts: Attempts, served: Sequence[ServedIds], now_t: float, open_t: dict[str, float]) -> None:
-        """What ended in a stretch, and which instances served what; then it was `now_t`."""
-        self.context.pass_to(now_t)
-        self.context.sightings.serve(served)
-        self._open_t = open_t
+    def take(self, ended: Ended) -> None:
+        attempts = ended.attempts
+        self.context.pass_to(ended.now_t)
+        self.context.sightings.serve(ended.served)
+        self._open_t = ended.open_t
         for way in attempts.ways[self._ways :]:
             self._models.setdefault(way.model)
             self._entries.add(way.entry)
@@ -87,13 +81,8 @@ class RecoveryTracker:
             self._parts.append(attempts)
 
     def _catch_up(self) -> None:
-        """With the requests of which records were fed."""
-        self._since_check = 0
-        batch = self._batcher.cut()
-        attempts = self.pairing.join(batch)
-        (stretch,) = batch.stretches
-        self.take(attempts, batch.served, stretch.now_t, self.pairing.open_t(stretch))
-        self.pairing.close(batch)
+        """Take the requests whose records were fed."""
+        self.take(self._requests.ended())
 
     def recovered(self, fault: int, now: float) -> bool | None:
         """Whether every deployed model serves again: None while that is open, False once `settle` is over.
@@ -114,7 +103,7 @@ class RecoveryTracker:
         return False if now >= heal_t + self.settings.settle_s else None
 
     def _worth_a_look(self, fault: int, heal_t: float, now: float) -> bool:
-        """Looking goes over every attempt since the strike: not before it can be true, and not all the time."""
+        """A look goes over every attempt since the strike: it waits until it can succeed, and is rate-limited."""
         looked_fault, looked_t = self._looked
         if now < heal_t + self.settings.sustained_s:
             return False
@@ -135,7 +124,7 @@ class RecoveryTracker:
         return sorted(self.recoveries, key=lambda recovery: (recovery.strike_t, order[recovery.model]))
 
     def settled_t(self) -> float:
-        """Everything that ended before this moment can be judged: no fault that matters to it is open."""
+        """Requests that ended before this moment can be judged: no fault that concerns them is open."""
         open_t = self.context.faults.oldest_open_t()
         pending_t = min((strike_of(fault) for fault, _ in self._pending), default=None)
         return min(t - HORIZON_S for t in (self.context.now_t, open_t, pending_t) if t is not None)
@@ -159,12 +148,12 @@ class RecoveryTracker:
         return True
 
     def _stuck(self, rows: Rows, model: str, from_t: float, to_t: float) -> bool:
-        """A probe sent in that time still waits, while no loaded request sent later the same way has been served.
+        """A probe sent in that time still waits, and no request of the load sent later through its node was served.
 
-        One through a node that had just been restarted is waited for no more than its failure would count.
+        A probe through a node that had just been restarted is ignored, as its failure would be.
         """
         rejoins = self.context.windows.rejoins
-        for start in self.pairing.in_flight.values():
+        for start in self._requests.in_flight:
             if start.source != "probe" or start.model != model or not from_t <= start.t < to_t:
                 continue
             later = rows.ok & rows.loaded & rows.through(start.entry) & (rows.started_t > start.t)
@@ -175,7 +164,7 @@ class RecoveryTracker:
     def settle(self, *, ended: bool = False) -> None:
         """Decide what no further record can change (or, at the end, everything), and forget what that needed.
 
-        A fault without effect is waited for too: the rig may have unwedged the target after it.
+        A fault without effect is waited for as well: the rig may have unwedged the target after it.
         """
         together: Together | None = None
         kept: list[tuple[Fault, str]] = []
@@ -197,13 +186,14 @@ class RecoveryTracker:
 
     def _decide(self, fault: Fault, model: str, attempts: Recent, until_t: float) -> None:
         """What the fault did to the model, if it took effect, and then what the rig's unwedging after it did."""
-        recovery = None
+        recovery, context, entries = None, self.context, self._entries
         if fault.effective:
-            recovery = decide(fault, model, attempts, self.context, entries=self._entries, until_t=until_t)
-        rescued = rescue(fault, model, attempts, self.context, recovery, entries=self._entries, until_t=until_t)
-        if not self._live:
-            self.recoveries += [recovery] if recovery else []
-            self.rescues += [rescued] if rescued else []
+            recovery, failures = decide(fault, model, attempts, context, entries=entries, until_t=until_t)
+            attempts.mark(failures, fault.number)
+            self.recoveries += [] if self._live else [recovery]
+        if rescued := rescue(fault, model, attempts, context, recovery, entries=entries, until_t=until_t):
+            attempts.mark(rescued[1], unwedged_after(fault.number))
+            self.rescues += [] if self._live else [rescued[0]]
 
     def _forget(self) -> None:
         before_t = self.settled_t() - 2 * self.settings.sustained_s

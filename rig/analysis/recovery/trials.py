@@ -1,10 +1,10 @@
 """Which failures are the model's, and which fault they belong to.
 
-A failure of the model is a request or probe that did not complete, except: one whose own node was faulted, one sent to
-a restarted node that had not caught up (both only while the fault leaves another entry node), one that is void, one
-that belongs to an earlier fault, and a probe that met the rig's limit between two loaded requests of the same model and
-node that were served (a queue of the rig's making). Its moment is its end; where a deadline of the rig's made the end,
-the moment its progress stopped.
+A failure of the model is a request or probe that did not complete, unless its own node was faulted, or it was sent to
+a restarted node that had not caught up (both only while the fault leaves another entry node), or it is void, or it
+belongs to an earlier fault, or it is a probe that met the rig's limit between two requests of the load for the same
+model and node that were served (a queue of the rig's making). The moment of a failure is its end; if a deadline of the
+rig's made the end, it is when progress stopped.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ def trials_of(rows: Rows, context: Context, fault: Fault | None, since_t: float,
 
 
 def touched(rows: Rows, stopped_t: Floats, strike_t: float, span_end_t: float, sustained_s: float) -> Bools:
-    """Failures that belong to a strike: its reach was not over when they stopped, and they had not ended before it.
+    """Mask of the failures that belong to a strike: they stopped within its reach and had not ended before it.
 
-    One that had stalled `sustained_s` before the strike, and was ended by a deadline of the rig's, does not.
+    A request that had stalled `sustained_s` before the strike and was ended by a deadline of the rig's does not belong
+    to it.
     """
     going_on = (rows.ended_t >= strike_t) & (stopped_t <= span_end_t)
     return ~rows.ok & going_on & ~(rows.by_deadline & rows.lost & stalled_long(rows, strike_t, sustained_s))
 
 
 def _moments(failures: Rows, context: Context, since_t: float, early_t: float) -> Floats:
-    """When they failed. What was going on at the strike and shows no progress after it failed at the strike."""
+    """When they failed. A request in flight at the strike that made no progress after it failed at the strike."""
     failed_t = failures.failed_t
     before = (failed_t < early_t) & stalled_long(failures, since_t, context.settings.sustained_s)
     return np.where((failed_t >= since_t) | before, failed_t, since_t)
@@ -61,14 +62,15 @@ def _count(recent: Rows, failures: Rows, context: Context, *, all_hit: bool) -> 
 
 
 def stalled_long(rows: Rows, strike_t: float, sustained_s: float) -> Bools:
-    """They had stopped well before the strike. What is not streamed shows no progress: twice as long is granted."""
+    """Mask of those that had stopped well before the strike. Requests that are not streamed show no progress: they are
+    granted twice as long."""
     granted_s = np.where(rows.streamed, sustained_s, 2 * sustained_s)
     return rows.stalled_t < strike_t - granted_s
 
 
 def _queued(recent: Rows, failures: Rows, near_s: float) -> Bools:
-    """Probes that met the rig's limit although loaded requests sent shortly before and after them, through the same
-    node, were served: that is a queue of probes, and no model that does not serve."""
+    """Probes that met the rig's limit although requests of the load sent through the same node shortly before and after
+    them were served: a queue of probes, not a model that does not serve."""
     found = ~failures.loaded & failures.by_deadline
     if not found.any():
         return found

@@ -40,7 +40,7 @@ class Rejoins:
         self._open.add(node)
 
     def indices(self, run: Sequence[Index]) -> None:
-        """How far each node's log had come."""
+        """Take the lengths of the nodes' logs."""
         for node, _, t, value in run:
             self._index[node] = value
             if node in self._open and self._caught_up(node):
@@ -61,7 +61,7 @@ class Rejoins:
         return mine >= min((self._index[other] for other in answering), default=mine)
 
     def stopped(self, node: str, at_t: float) -> None:
-        """The node's process was ended: what it had not caught up with by then it never will."""
+        """The node's process ended: if it had not caught up by then, it never will."""
         self._close(node, at_t)
 
     def _close(self, node: str, at_t: float) -> None:
@@ -71,14 +71,14 @@ class Rejoins:
             self._open.discard(node)
 
     def open_at(self, node: str, at_t: float) -> bool:
-        """Whether what was sent to `node` at this moment met a restarted process that had not caught up."""
+        """Whether a request sent to `node` at this moment met a restarted process that had not caught up."""
         for window in reversed(self._windows.get(node, ())):
             if window.from_t <= at_t:
                 return at_t < window.to_t
         return False
 
     def open_at_each(self, node: str, at_t: Floats) -> Bools:
-        """The same of many moments."""
+        """The same for many moments."""
         found, asked = np.zeros(len(at_t), dtype=np.bool_), np.ones(len(at_t), dtype=np.bool_)
         for window in reversed(self._windows.get(node, ())):
             if not asked.any():
@@ -93,7 +93,7 @@ class Rejoins:
         return {node: list(windows) for node, windows in self._windows.items()}
 
     def forget(self, before_t: float) -> None:
-        """Let go of what was over by then, but for the last of each node."""
+        """Drop the windows that were over by then, except the last of each node."""
         for node, windows in self._windows.items():
             self._windows[node] = [each for each in windows[:-1] if each.to_t >= before_t] + windows[-1:]
 
@@ -101,7 +101,7 @@ class Rejoins:
         return list(self._windows)
 
     def end_within(self, node: str, from_t: float, to_t: float) -> float:
-        """When the last process that was started in [from_t, to_t) had caught up; `from_t` where none was."""
+        """When the last process that was started in [from_t, to_t) had caught up; `from_t` if none was started."""
         ends = [each.to_t for each in self._windows.get(node, ()) if from_t <= each.from_t < to_t]
         return max(ends, default=from_t)
 
@@ -135,13 +135,13 @@ class Windows:
         self.rejoins.restarted(record.node, record.ended_t)
 
     def forget(self, before_t: float) -> None:
-        """Let go of what was over by then."""
+        """Drop the windows that were over by then."""
         self.rejoins.forget(before_t)
         for node, windows in self._unwedged.items():
             self._unwedged[node] = [each for each in windows if each.to_t >= before_t]
 
     def own_node(self, rows: Rows) -> Bools:
-        """Whose entry node was faulted while it mattered to the request."""
+        """Mask of the requests whose entry node was faulted while that mattered to them."""
         found = np.zeros(len(rows), dtype=np.bool_)
         near = Near(rows.started_t, self.stopped_t(rows) + self._tolerance_s)
         if not near:
@@ -152,7 +152,7 @@ class Windows:
         return found
 
     def _own(self, from_t: float, to_t: float) -> Iterator[tuple[Window, Collection[str]]]:
-        """When which nodes were faulted, or restarted by the rig."""
+        """Windows in which nodes were faulted, or restarted by the rig, with these nodes."""
         for entry, windows in self._unwedged.items():
             yield from ((window, (entry,)) for window in windows if window.meets(from_t, to_t))
         for fault in self._faults.around(from_t, to_t):
@@ -160,7 +160,7 @@ class Windows:
                 yield in_force(fault), hit
 
     def rejoining(self, rows: Rows) -> Bools:
-        """Which were sent to a restarted process that had not caught up."""
+        """Mask of the requests that were sent to a restarted process that had not caught up."""
         found = np.zeros(len(rows), dtype=np.bool_)
         for entry in self.rejoins.restarted_nodes():
             there = np.flatnonzero(rows.through(entry))
@@ -168,13 +168,13 @@ class Windows:
         return found
 
     def reach_end_t(self, end_t: float, *strikes: float | None) -> float:
-        """What went on to `end_t` reaches no further than the next strike, which stops what it hits before it is known
-        to have struck."""
+        """`end_t`, or the next strike if that comes earlier, less the time by which a strike stops what it hits before
+        it is known to have struck."""
         return min([end_t, *(strike_t - self._lead_s for strike_t in strikes if strike_t is not None)])
 
     def stopped_t(self, rows: Rows) -> Floats:
-        """When their progress stopped. What is not streamed shows none: it is taken to have progressed until the first
-        strike after its start, if that came soon."""
+        """When their progress stopped. A request that is not streamed shows none: it is taken to have progressed until
+        the first strike after its start, if that came soon."""
         stopped_t = rows.stalled_t
         unseen = np.flatnonzero(~(rows.streamed | rows.progressed))
         if len(unseen):

@@ -1,8 +1,8 @@
-"""Counting requests: each with its outcome, its faults and its times. Memory does not grow with the run.
+"""Counts requests with their outcomes, faults and times, in memory that does not grow with the run.
 
 A request that ended waits until nothing that could still be written would change how it is counted: a strike, a heal or
 a recovery that belongs to its time. Then it is counted, with some thousand others at once, and forgotten; only lost
-ones are listed. Of probes only the counts are told, and no times.
+requests are listed. Probes are counted, not timed.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from rig.analysis.recovery.decision import Recovery
 from rig.analysis.recovery.faults import Window, in_force
 from rig.analysis.recovery.rescue import Rescue
 from rig.analysis.requests.counts import Counts, Latencies, Timed
-from rig.analysis.requests.settled import NOT_OWN, OWN_NODE, OWN_REJOINING, OWNS, Listener, Settled
+from rig.analysis.requests.settled import NOT_OWN, OWN_NODE, OWN_REJOINING, OWNS, Settled
 from rig.analysis.requests.spans import Spans, of_recovery, of_rescue
 from rig.analysis.requests.tally import CALM, FAULTED, Lost, Tally
+from rig.journal.records import RequestStarted
 
 
 class RequestCounter:
     """Of one source. Feed `ended`, call `settle` when much is `waiting`, and `finish` at the end."""
 
-    def __init__(self, source: Source, context: Context, listener: Listener | None = None) -> None:
+    def __init__(self, source: Source, context: Context) -> None:
         self.result = Tally()
         self._source: Source = source
         self._context = context
-        self._listener = listener
         self._pending: deque[tuple[Attempts, Places]] = deque()
         self._outages = Spans[Recovery](of_recovery)
         self._rescues = Spans[Rescue](of_rescue)
@@ -54,7 +54,7 @@ class RequestCounter:
         self.waiting = 0
 
     def ended(self, attempts: Attempts) -> None:
-        """Takes those of its source."""
+        """Take the requests of this source."""
         mine = np.flatnonzero(attempts.of(self._source))
         if len(mine):
             self._pending.append((attempts, mine))
@@ -62,11 +62,12 @@ class RequestCounter:
 
     def settle(
         self, before_t: float, recoveries: Sequence[Recovery], rescues: Sequence[Rescue], baseline: Window | None
-    ) -> None:
-        """Count what ended before `before_t`, by the recoveries and rescues that were decided so far.
+    ) -> list[Settled]:
+        """Count what ended before `before_t`, by the recoveries and rescues that were decided so far, and return it.
 
         `baseline` is the time of load without faults, in which nothing may be lost.
         """
+        settled: list[Settled] = []
         self._outages.take(recoveries)
         self._rescues.take(rescues)
         while self._pending:
@@ -74,24 +75,26 @@ class RequestCounter:
             late = attempts.ended_t[mine] >= before_t
             count = int(late.argmax()) if late.any() else len(mine)
             if count:
-                self._count(attempts.part(mine[:count]), baseline)
+                settled.append(self._count(attempts.part(mine[:count]), baseline))
                 self.waiting -= count
             if count < len(mine):
                 self._pending[0] = (attempts, mine[count:])
-                return
+                break
             self._pending.popleft()
+        return settled
+
+    def unfinished(self, pairing: Pairing) -> list[RequestStarted]:
+        """The requests that are in flight."""
+        return [start for start in pairing.in_flight.values() if start.source == self._source]
 
     def finish(self, pairing: Pairing) -> Tally:
         """The result, given that no record follows: what is in flight has no end."""
-        for start in pairing.in_flight.values():
-            if start.source == self._source:
-                if self._open_loop:
-                    self._late(np.array([start.planned_t]), np.array([start.t]))
-                counts = self._cell(way_of(start)).counts
-                counts.started += 1
-                counts.unfinished += 1
-                if self._listener is not None:
-                    self._listener.unfinished(start, self._context.now_t)
+        for start in self.unfinished(pairing):
+            if self._open_loop:
+                self._late(np.array([start.planned_t]), np.array([start.t]))
+            counts = self._cell(way_of(start)).counts
+            counts.started += 1
+            counts.unfinished += 1
         for way, count in pairing.overwritten.items():
             if way.source == self._source:
                 self._cell(way).counts.started += count
@@ -107,7 +110,7 @@ class RequestCounter:
             cell = self._cells[way] = _Cell()
         return cell
 
-    def _count(self, attempts: Attempts, baseline: Window | None) -> None:
+    def _count(self, attempts: Attempts, baseline: Window | None) -> Settled:
         settled = self._judge(attempts)
         exposed = settled.exposed
         calm = ~exposed & (settled.own == NOT_OWN) & (attempts.fault == NOBODY) & ~self.unwedged(attempts)
@@ -124,11 +127,10 @@ class RequestCounter:
             self._time(settled, calm)
         self._remark(attempts)
         self._blame(settled)
-        if self._listener is not None:
-            self._listener.settled(settled)
+        return settled
 
     def _judge(self, attempts: Attempts) -> Settled:
-        """Marks each failure with the fault to which it is attributed."""
+        """Decide what each request met, and mark each failure with the fault to which it is attributed."""
         windows = self._context.windows
         own_node = windows.own_node(attempts)
         own = np.where(own_node, OWN_NODE, np.where(windows.rejoining(attempts), OWN_REJOINING, NOT_OWN))
@@ -142,7 +144,7 @@ class RequestCounter:
         return Settled(attempts, own.astype(np.int8), void, exposed, met)
 
     def _met(self, attempts: Rows) -> dict[int, Bools]:
-        """By effective fault, what was exposed to it: in flight at its strike, or started in an outage of its model."""
+        """Exposed requests by effective fault: in flight at its strike, or started in an outage of their model."""
         found: dict[int, Bools] = {}
         lives, starts = Near(attempts.started_t, attempts.ended_t), Near(attempts.started_t, attempts.started_t)
         for fault in self._context.faults.struck_in(lives.first_t, lives.last_t):
@@ -156,7 +158,7 @@ class RequestCounter:
         return found
 
     def unwedged(self, attempts: Rows) -> Bools:
-        """What was exposed to an unwedging: in flight at its restart, or sent before its model served again."""
+        """Mask of the requests exposed to an unwedging: in flight at it, or sent before their model served again."""
         found: dict[int, Bools] = {}
         lives, starts = Near(attempts.started_t, attempts.ended_t), Near(attempts.started_t, attempts.started_t)
         for model, number, window in self._rescues.outages(lives.first_t, lives.last_t):
@@ -170,7 +172,7 @@ class RequestCounter:
         return np.logical_or.reduce([np.zeros(len(attempts), dtype=np.bool_), *found.values()])
 
     def _attribute(self, attempts: Rows, failed: Bools) -> None:
-        """Decided with the recovery of its model; else to the fault that struck its own node."""
+        """Failures that no recovery of their model took are attributed to the fault that struck their own node."""
         left = np.flatnonzero(failed & (attempts.fault == NOBODY))
         rows = attempts.where(left)
         near = Near(rows.stalled_t, rows.ended_t)
@@ -202,8 +204,8 @@ class RequestCounter:
             (result.listed_own if own_node[at] else result.listed).append(_lost(settled, at))
 
     def _time(self, settled: Settled, calm: Bools) -> None:
-        """In an open loop from when it was due, and from its start as well. Void ones are in no time; their tokens
-        came all the same."""
+        """In an open loop, latencies are from when requests were due, and from their start as well. Void requests are
+        not timed; their tokens count all the same."""
         objectives, result = self._context.settings.objectives, self.result
         attempts, void = settled.attempts, settled.void
         gaps = attempts.gaps()
@@ -230,18 +232,18 @@ class RequestCounter:
         self.result.late_max_s = max(self.result.late_max_s, float(late_s.max()))
 
     def _remark(self, attempts: Attempts) -> None:
-        result, told = self.result, attempts.told
+        result, details = self.result, attempts.details
         last_t = float(attempts.ended_t.max())
         result.last_t = last_t if result.last_t is None else max(result.last_t, last_t)
-        result.unclean += len(attempts.positions(told.unclean))
-        for position in attempts.positions(told.damaged):
+        result.unclean += len(attempts.positions(details.unclean))
+        for position in attempts.positions(details.damaged):
             result.damaged += 1
-            result.damaged_ids.append(told.ids[position])
+            result.damaged_ids.append(details.ids[position])
 
 
 @dataclass(slots=True)
 class _Cell:
-    """Everything of one model, entry node and way of answering. `calm_times` are of those that count as calm."""
+    """Counts and times of one way. `calm_times` are of the requests that count as calm."""
 
     counts: Counts = field(default_factory=Counts)
     calm: Counts = field(default_factory=Counts)
@@ -271,12 +273,12 @@ class _Cell:
 
 
 def _codes(attempts: Rows) -> list[int]:
-    """The ways that any of them went."""
+    """The ways of these requests."""
     return np.unique(attempts.way).tolist()
 
 
 def _note(found: dict[int, Bools], number: int, length: int, reach: slice, which: Bools) -> None:
-    """These of those in reach were exposed to this fault."""
+    """Mark these rows, of those in reach, as exposed to this fault."""
     if which.any():
         if number not in found:
             found[number] = np.zeros(length, dtype=np.bool_)
@@ -284,7 +286,7 @@ def _note(found: dict[int, Bools], number: int, length: int, reach: slice, which
 
 
 def _add(counts: Counts, settled: Settled, which: Bools) -> None:
-    """Those rows."""
+    """Count the rows of a mask."""
     total = int(np.count_nonzero(which))
     if not total:
         return
@@ -295,10 +297,11 @@ def _add(counts: Counts, settled: Settled, which: Bools) -> None:
     counts.own_node += int(np.count_nonzero(which & own_node))
     counts.own_rejoining += int(np.count_nonzero(which & rejoining))
     counts.void += int(np.count_nonzero(which & settled.void))
-    told = which & ~settled.void
-    counts.completed += int(np.count_nonzero(told & attempts.ok))
-    counts.error += int(np.count_nonzero(told & attempts.error))
-    lost = told & attempts.lost
+    judged = which & ~settled.void
+    counts.completed += int(np.count_nonzero(judged & attempts.ok))
+    counts.error += int(np.count_nonzero(judged & attempts.error))
+    counts.error_own_node += int(np.count_nonzero(judged & attempts.error & own_node))
+    lost = judged & attempts.lost
     if lost.any():
         counts.lost += int(np.count_nonzero(lost))
         counts.lost_own_node += int(np.count_nonzero(lost & own_node))

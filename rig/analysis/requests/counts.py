@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig.analysis.intake.attempts import Floats, Rows
+from rig.analysis.settings import NO_OBJECTIVES, Objectives
 from rig.journal.records import How
 from rig.load.sketch import GapSketch, LogSketch
 
@@ -30,6 +31,7 @@ class Counts:
     exposed: int = 0
     own_node: int = 0
     own_rejoining: int = 0
+    error_own_node: int = 0
     lost_own_node: int = 0
     lost_own_rejoining: int = 0
     hung: int = 0
@@ -38,7 +40,7 @@ class Counts:
     empty: int = 0
 
     def take(self, other: Counts) -> None:
-        """Add all of another one."""
+        """Add the counts of another."""
         for name in _COUNTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -69,33 +71,6 @@ _COUNTED: Final = tuple(field.name for field in fields(Counts))
 
 
 @dataclass(frozen=True, slots=True)
-class Objectives:
-    """Seconds; what is None is not asked for. TTFT and ITL are asked of streams alone, the others have none.
-
-    Goodput counts the requests that meet *all* objectives (DistServe, OSDI 2024; `vllm bench serve --goodput`).
-    """
-
-    ttft_s: float | None = None
-    itl_s: float | None = None
-    e2el_s: float | None = None
-
-    @property
-    def any(self) -> bool:
-        return (self.ttft_s, self.itl_s, self.e2el_s) != (None, None, None)
-
-    def met(self, ttft_s: Floats, itl_s: Floats, e2el_s: Floats) -> NDArray[np.bool_]:
-        """Which requests met all of them; what one cannot have (NaN) is not asked of it."""
-        met = np.ones(len(e2el_s), dtype=np.bool_)
-        for limit_s, values in ((self.ttft_s, ttft_s), (self.itl_s, itl_s), (self.e2el_s, e2el_s)):
-            if limit_s is not None:
-                met &= ~(values > limit_s)
-        return met
-
-
-NO_OBJECTIVES: Final = Objectives()
-
-
-@dataclass(frozen=True, slots=True)
 class Quantiles:
     """p50, p90, p99 in seconds: of the good requests, and with every failure counted as infinite."""
 
@@ -105,8 +80,8 @@ class Quantiles:
 
 
 class Timed:
-    """Requests that ended, all streamed or none, as columns: `good` are those that completed, the other columns are of
-    these alone, NaN where there is no such time. `gaps` are buckets and counts of all of them."""
+    """Requests that ended, either all streamed or none, as columns. `good` is the mask of those that completed; the
+    other columns are of these alone, NaN where there is no such time. `gaps` are buckets and counts of all."""
 
     __slots__ = ("ended_t", "failed", "first_t", "gap_max_s", "gaps", "good", "itl_s", "streamed", "token_sum")
 
@@ -149,7 +124,7 @@ class Latencies:
     gap_max_s: float = 0.0
 
     def add(self, timed: Timed, from_t: Floats, objectives: Objectives = NO_OBJECTIVES) -> None:
-        """`from_t` are the starts, or when they were due to start where arrivals do not wait for answers."""
+        """`from_t` are the starts; in an open loop, when the requests were due."""
         self.tokens += timed.token_sum
         self.chunk_gap.add_counts(timed.gaps[:, 0], timed.gaps[:, 1])
         self.gap_max_s = max(self.gap_max_s, timed.gap_max_s)
@@ -168,9 +143,9 @@ class Latencies:
         self.met += int(objectives.met(begun_s, timed.itl_s, e2el_s).sum())
 
     def take(self, other: Latencies) -> None:
-        """Add all of another one."""
-        for mine, its in ((self.ttft, other.ttft), (self.itl, other.itl), (self.e2el, other.e2el)):
-            mine.merge(its.record())
+        """Add the latencies of another."""
+        for sketch, added in ((self.ttft, other.ttft), (self.itl, other.itl), (self.e2el, other.e2el)):
+            sketch.merge(added.record())
         self.chunk_gap.merge(other.chunk_gap.record())
         self.good += other.good
         self.met += other.met

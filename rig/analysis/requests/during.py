@@ -1,8 +1,8 @@
-"""How long requests took while a fault went on, by its kind. Pure, in columns, and flat in the length of the run.
+"""How long requests took during faults, by kind. Pure, in columns, in memory that does not grow with the run.
 
-A fault's window, for a model, is from its strike to the model's sustained recovery; to the heal where the model was
-unaffected, and as long as it was watched where it did not recover. A request is in it when it was for that model and in
-flight at some time of it. One that was in the windows of two kinds counts for both.
+A fault's window, for a model, is from its strike to the model's sustained recovery; to the heal if the model was
+unaffected, and to the end of the watch if it did not recover. A request is in a window if it was for that model and in
+flight at some time within it. A request in the windows of two kinds counts for both.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rig.journal.records import FaultKind
 
 @dataclass(slots=True)
 class Times:
-    """Of all windows of one kind of fault: how many there were, how long they were together, and their requests."""
+    """All windows of one kind of fault: their number, their total length, and their requests."""
 
     windows: int = 0
     length_s: float = 0.0
@@ -33,7 +33,7 @@ class Times:
 
 
 class During:
-    """Give it the recoveries as they are decided, and every batch of the load once its recoveries are."""
+    """`take` each set of settled requests of the load with all recoveries that were decided so far."""
 
     def __init__(self, settings: Settings) -> None:
         self.by_kind: dict[FaultKind, Times] = {}
@@ -42,22 +42,22 @@ class During:
         self._windows: list[Recovery] = []  # by strike
         self._longest_s = 0.0
 
-    def take(self, batch: Settled, recoveries: Sequence[Recovery]) -> Settled:
-        """Time the requests that were in a window. Returns the batch with its windows."""
+    def take(self, settled: Settled, recoveries: Sequence[Recovery]) -> Settled:
+        """Time the requests that were in a window. Returns the settled requests with their windows."""
         for recovery in recoveries[self._taken :]:
             self._add(recovery)
         self._taken = len(recoveries)
-        within = self._within(batch.attempts)
+        within = self._within(settled.attempts)
         by_kind: dict[FaultKind, Bools] = {}
         for recovery, places in within:
             if recovery.fault_kind not in by_kind:
-                by_kind[recovery.fault_kind] = np.zeros(len(batch.attempts), dtype=np.bool_)
+                by_kind[recovery.fault_kind] = np.zeros(len(settled.attempts), dtype=np.bool_)
             by_kind[recovery.fault_kind][places] = True
         if by_kind:
-            gaps = batch.attempts.gaps()
+            gaps = settled.attempts.gaps()
             for kind, which in by_kind.items():
-                self._time(self.by_kind[kind].latencies, batch.attempts, which & ~batch.void, gaps)
-        return replace(batch, windows=[(recovery.fault, places) for recovery, places in within])
+                self._time(self.by_kind[kind].latencies, settled.attempts, which & ~settled.void, gaps)
+        return replace(settled, windows=[(recovery.fault, places) for recovery, places in within])
 
     def _add(self, recovery: Recovery) -> None:
         insort(self._windows, recovery, key=_strike_t)
@@ -68,7 +68,7 @@ class During:
         times.length_s += length_s
 
     def _within(self, attempts: Attempts) -> list[tuple[Recovery, Places]]:
-        """Each window that the batch meets, with the places of what was in it."""
+        """Each window that any of these requests was in, with their places."""
         near = Near(attempts.started_t, attempts.ended_t)
         first = bisect_left(self._windows, near.first_t - self._longest_s, key=_strike_t)
         last = bisect_right(self._windows, near.last_t, key=_strike_t)
@@ -83,7 +83,7 @@ class During:
         return found
 
     def _time(self, latencies: Latencies, attempts: Attempts, which: Bools, gaps: NDArray[np.int32]) -> None:
-        """As all requests are timed: those of an open loop from when they were due."""
+        """As all requests are timed: in an open loop, from when they were due."""
         for streamed in (True, False):
             some = which & (attempts.streamed == streamed)
             if some.any():
@@ -94,7 +94,7 @@ class During:
 
 
 def window_end_t(recovery: Recovery) -> float:
-    """When a fault was over for a model: sustained recovery, or what comes nearest to it."""
+    """When a fault was over for a model: its sustained recovery, or the nearest thing that is known."""
     if recovery.sustained_from_strike_s is not None:
         return recovery.strike_t + recovery.sustained_from_strike_s
     if not recovery.affected and recovery.heal_t is not None:

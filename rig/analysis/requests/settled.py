@@ -1,4 +1,4 @@
-"""Requests that ended and of which nothing that is still written can change how they are counted."""
+"""Requests that ended and whose counting no further record can change."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NOT_OWN, OWN_NODE, OWN_REJOINING = range(len(OWNS))
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How one request that ended was counted: `exposed` to an effective fault, `fault` is the one to which its failure
-    is attributed, `unwedging` the one after which the rig's own restarts made it fail."""
+    """How one request that ended was counted. `exposed`: to an effective fault. `fault`: the fault to which its failure
+    is attributed. `unwedging`: the fault after which the rig's own restarts made it fail."""
 
     outcome: Outcome
     own: Own
@@ -32,9 +32,9 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A batch of one source in the order of the ends, and how each was counted, as columns. `own` are places in
-    `OWNS`; `met` are the rows that were exposed to each effective fault. `windows` are those of faults that any of the
-    load was in: the fault's number, and which rows (see `rig.analysis.requests.during`)."""
+    """Requests of one source in the order of their ends, and how each was counted, as columns. `own` are places in
+    `OWNS`; `met` are masks of the requests that were exposed to each effective fault. `windows`, of the load only, are
+    the numbers of faults with the places of the requests in their windows (see `rig.analysis.requests.during`)."""
 
     attempts: Attempts
     own: NDArray[np.int8]
@@ -57,7 +57,7 @@ class Settled:
 
 
 class Listener(Protocol):
-    """Told of every request once: when it is settled, or at the end of the journal (`end_t`) if it never ended."""
+    """Receives every request once: when it is settled, or at the end of the journal (`end_t`) if it never ended."""
 
     def settled(self, batch: Settled) -> None: ...
 

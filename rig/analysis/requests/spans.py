@@ -1,4 +1,4 @@
-"""Outages by model, for asking which were going on at a moment. One entry a recovery, or an unwedging."""
+"""Outages by model, found by the moment at which they went on. One for each recovery or unwedging."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 class Span(NamedTuple):
-    """Of an outage of a model, and the fault that made it, or after which the rig stepped in."""
+    """An outage of a model, and the fault that caused it or after which the rig stepped in."""
 
     model: str
     fault: int
@@ -22,7 +22,7 @@ class Span(NamedTuple):
 
 
 class Spans(Generic[_T]):
-    """`span` tells of each what its outage was; None where there was none."""
+    """`span` gives the outage of an item; None if it had none."""
 
     def __init__(self, span: Callable[[_T], Span | None]) -> None:
         self._span = span
@@ -31,17 +31,17 @@ class Spans(Generic[_T]):
         self._begins: dict[str, list[float]] = {}
         self._longest_s = 0.0
 
-    def take(self, found: Sequence[_T]) -> None:
-        """Those that were decided so far; the list may only have grown."""
-        for one in found[self._taken :]:
-            if (span := self._span(one)) is not None:
+    def take(self, items: Sequence[_T]) -> None:
+        """All items that were decided so far; the list may only have grown."""
+        for item in items[self._taken :]:
+            if (span := self._span(item)) is not None:
                 insort(self._by_model.setdefault(span.model, []), span, key=_begin)
                 insort(self._begins.setdefault(span.model, []), _begin(span))
                 self._longest_s = max(self._longest_s, span.window.to_t - span.window.from_t)
-        self._taken = len(found)
+        self._taken = len(items)
 
     def outages(self, from_t: float, to_t: float) -> Iterator[Span]:
-        """Those that began by `to_t` and may not have ended at `from_t`."""
+        """Outages that began by `to_t` and may not have ended before `from_t`."""
         for model, begins in self._begins.items():
             first, last = bisect_left(begins, from_t - self._longest_s), bisect_right(begins, to_t)
             yield from self._by_model[model][first:last]

@@ -1,4 +1,4 @@
-"""What became of the requests of one source, and how each stood to the faults: the result of counting."""
+"""What became of the requests of one source, and what they met: the result of counting."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from rig.analysis.firsts import Firsts
-from rig.analysis.requests.counts import Counts, Latencies, Objectives
+from rig.analysis.requests.counts import Counts, Latencies
+from rig.analysis.settings import Objectives
 from rig.journal.records import How
 from rig.load.sketch import LogSketch
 
@@ -16,7 +17,8 @@ MAX_LISTED: Final = 200
 
 CALM: Final = "calm"
 FAULTED: Final = "around faults"
-"""Exposed to one or to an unwedging, through an own node that was faulted or rejoining, or failed by any of these."""
+"""Requests that were exposed to a fault or an unwedging, whose own node was faulted or rejoining, or that failed by any
+of these."""
 
 Own = Literal["node", "rejoining"] | None
 
@@ -41,7 +43,7 @@ class Lost:
 
 @dataclass(slots=True)
 class FaultCounts:
-    """Of the requests of the load: exposed to this fault (or unwedging), and the failures that are attributed to it."""
+    """Requests of the load: those exposed to this fault (or unwedging), and the failures attributed to it."""
 
     exposed: int = 0
     error: int = 0
@@ -51,7 +53,7 @@ class FaultCounts:
 
 @dataclass(frozen=True, slots=True)
 class Goodput:
-    """Requests that met every objective: how many, of those that ended, and a second of the load."""
+    """Requests that met every objective: their number, their share of those that ended, their rate over the load."""
 
     met: int
     share: float | None
@@ -60,7 +62,7 @@ class Goodput:
 
 @dataclass(slots=True)
 class Tally:
-    """The result. `calm` counts what neither a fault nor an unwedging of the rig's touched."""
+    """The result. `calm` counts the requests that neither a fault nor an unwedging touched."""
 
     total: Counts = field(default_factory=Counts)
     calm: Counts = field(default_factory=Counts)
@@ -70,7 +72,7 @@ class Tally:
     by_streamed: defaultdict[str, Counts] = field(default_factory=lambda: defaultdict(Counts))
     by_fault: defaultdict[int, FaultCounts] = field(default_factory=lambda: defaultdict(FaultCounts))
     by_unwedging: defaultdict[int, FaultCounts] = field(default_factory=lambda: defaultdict(FaultCounts))
-    """By the fault after which the rig stepped in."""
+    """By the number of the fault after which the rig stepped in."""
     latencies: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))  # by model
     latencies_by_entry: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
     latencies_by_streamed: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
@@ -88,11 +90,11 @@ class Tally:
     damaged_ids: list[str] = field(default_factory=lambda: Firsts[str](MAX_LISTED))
 
     def late_quantiles(self, shares: Sequence[float]) -> list[float | None]:
-        """Of an open loop, in seconds: how long after it was due each was sent. None is above the worst."""
+        """Of an open loop, in seconds: how late requests were sent. No quantile is above the worst."""
         return [None if value is None else min(value, self.late_max_s) for value in self.late.quantiles(shares)]
 
     def goodput(self, objectives: Objectives) -> Goodput | None:
-        """None where nothing was asked for."""
+        """None if no objective was set."""
         if not objectives.any:
             return None
         together = self.all_latencies()
@@ -105,7 +107,7 @@ class Tally:
         )
 
     def all_latencies(self) -> Latencies:
-        """Of all models together."""
+        """The latencies of all models together."""
         together = Latencies()
         for latencies in self.latencies.values():
             together.take(latencies)

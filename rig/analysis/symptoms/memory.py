@@ -18,6 +18,7 @@ SETTLED_S: Final = 30.0
 LEAST_SETTLED_S: Final = 4.0
 """For so long the same instances must have been there, at pace 1 and at any: memory is told now and then only."""
 MAX_GROUPS: Final = 20_000
+_BEFORE: Final = frozenset({"before", "before-unwedging", "start"})
 
 Free = tuple[float, int]  # when, bytes
 Group = tuple[str, str, tuple[str, ...]]  # whose word, which node or process, which models are on it
@@ -50,7 +51,7 @@ class MemoryWatch:
                 self._sample(record.t)
             case NodeProcesses():
                 self._processes[record.node] = record
-            case NodeMemory() if self.own_word and record.when.startswith("before") and record.available_bytes:
+            case NodeMemory() if self.own_word and record.look in _BEFORE and record.available_bytes:
                 process = self._processes.get(record.node)
                 if process is not None:
                     self._add("itself", record.node, f"{process.main}", record.t, record.available_bytes)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rig.analysis.firsts import Firsts
-from rig.analysis.judged import Judged
 from rig.analysis.recovery.faults import CRASHES, Fault
+from rig.analysis.recovery.judged import Judged
 from rig.analysis.symptoms.hosted import Hosted
 from rig.journal.records import AnyRecord, NodeProcesses, Unwedged, ViewChanged
 
@@ -76,7 +76,7 @@ class ProcessWatch:
             f"{node}: {sample.orphans} processes of a main process that is gone, at {sample.t:.1f} s, {sample.when}"
             for node, samples in self.samples.items()
             for sample in samples
-            if sample.orphans and not sample.when.startswith("after")
+            if sample.orphans and sample.look not in ("after", "end")
         ]
 
     def spinning(self) -> dict[str, float]:
@@ -91,7 +91,7 @@ class ProcessWatch:
         """By node and process (pid:start): CPU seconds per second, between the looks at an idle target."""
         found: dict[str, float] = {}
         for node, samples in self.samples.items():
-            idle = [sample for sample in samples if sample.when == "idle"]
+            idle = [sample for sample in samples if sample.look == "idle"]
             if not idle or (passed_s := idle[-1].node_t - idle[0].node_t) <= 0:
                 continue
             before_s, after_s = self._cpu(idle[0]), self._cpu(idle[-1])
@@ -115,6 +115,8 @@ class ProcessWatch:
         return main | {f"{self.judged.worker} {who}": used_s for who, used_s in sample.worker_cpu_s.items()}
 
     def _explained(self, faults: Sequence[Fault], first: NodeProcesses, second: NodeProcesses) -> bool:
+        """What was found before an unwedging is not its doing, only that of the unwedgings that were over: the rig may
+        step in more than once after a fault."""
         node, from_t, to_t = second.node, first.t, second.t
         struck = any(
             fault.kind in CRASHES
@@ -127,12 +129,6 @@ class ProcessWatch:
             u.node == node
             and u.started_t <= to_t
             and u.t >= from_t
-            and (u.t < to_t or second.when != before_unwedging(u.fault))
+            and (u.t < to_t or (second.look, second.fault) != ("before-unwedging", u.fault))
             for u in self.unwedged
         )
-
-
-def before_unwedging(fault: int) -> str:
-    """What a look is called that comes before the rig restarts anything: what it finds is not the doing of the restarts
-    to come, only of those that were over. The rig may step in more than once after a fault."""
-    return f"before unwedging after fault {fault}"

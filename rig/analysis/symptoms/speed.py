@@ -16,6 +16,7 @@ from rig.analysis.intake.attempts import Floats, Places, Rows
 from rig.analysis.intake.ticks import Health
 from rig.analysis.recovery.decision import Recovery
 from rig.analysis.recovery.faults import Fault, Window
+from rig.written import duration
 
 BUCKET_S: Final = 0.5
 MAX_BUCKETS: Final = 8192
@@ -193,7 +194,7 @@ def slower(speed: SpeedWatch, windows: Sequence[Window]) -> tuple[list[Slower], 
 def _slower(before: Level, after: Level) -> str | None:
     old, new = before.itl_s, after.itl_s
     if old and new and new > SLOWER * old:
-        return f"tokens {new * 1000:.0f} ms apart, {old * 1000:.0f} ms before"
+        return f"tokens {duration(new)} apart, {duration(old)} before"
     if after.per_s * SLOWER < before.per_s:
         return f"{after.per_s:.1f} requests a second, {before.per_s:.1f} before"
     return None

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rig.analysis.recovery.faults import Window
+from rig.written import duration
 
 LONGEST_S: Final = 60.0
 """At pace 1: from a restart to having caught up."""
@@ -19,7 +20,7 @@ def too_long(rejoins: Mapping[str, Sequence[Window]], pace: float, end_t: float)
     """Rejoins that took longer than they may. One that met the settle time is as long as that at least."""
     most_s = max(LONGEST_S / pace, LEAST_S)
     return [
-        f"{node} restarted at {window.from_t:.1f} s had caught up after {took_s:.1f} s"
+        f"{node} restarted at {window.from_t:.1f} s had caught up after {duration(took_s)}"
         for node, windows in rejoins.items()
         for window in windows
         if (took_s := min(window.to_t, end_t) - window.from_t) > most_s
@@ -35,7 +36,6 @@ def growing(rejoins: Mapping[str, Sequence[Window]], pace: float, end_t: float) 
     early = statistics.median(took for _, took in ended[:half])
     late = statistics.median(took for _, took in ended[-half:])
     if late > GROWN * early and late - early > max(5.0 / pace, 1.0):
-        return (
-            f"catching up after a restart took {early:.1f} s in the first half of the run, {late:.1f} s in the second"
-        )
+        halves = f"{duration(early)} in the first half of the run, {duration(late)} in the second"
+        return f"catching up after a restart took {halves}"
     return None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from rig.analysis.judged import Judged
+from rig.analysis.recovery.judged import Judged
+from rig.analysis.recovery.reigns import Reigns
 from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.lasting import Lasting
-from rig.analysis.symptoms.reigns import Reigns
 from rig.journal.records import AnyRecord, FaultChanged, MasterSeen, Reachability, ViewChanged
 
 _WATCHED: Final = frozenset({"nodes", "instances", "deployments", "node_id"})

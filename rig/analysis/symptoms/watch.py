@@ -6,22 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from rig.analysis.answers.watch import AnswerWatch
 from rig.analysis.firsts import Firsts
 from rig.analysis.intake.ticks import Health, Index, handed_over
-from rig.analysis.judged import judged_of
 from rig.analysis.recovery.context import Context
+from rig.analysis.recovery.judged import judged_of
+from rig.analysis.recovery.reigns import Reigns
 from rig.analysis.symptoms.blind import Blind
 from rig.analysis.symptoms.calm import Calm
 from rig.analysis.symptoms.elections import ElectionWatch
 from rig.analysis.symptoms.looking import Looking
 from rig.analysis.symptoms.memory import MemoryWatch
 from rig.analysis.symptoms.processes import ProcessWatch
-from rig.analysis.symptoms.reigns import Reigns
 from rig.analysis.symptoms.speed import SpeedWatch
 from rig.analysis.symptoms.views import ViewWatch
 from rig.journal.records import (
+    AnswerMalformed,
     AnyRecord,
     ApiCall,
+    CanaryAnswered,
     EventLogRead,
     EventSeen,
     Expected,
@@ -62,6 +65,7 @@ class Watch:
         self.processes = ProcessWatch(pace, judged)
         self.memory = MemoryWatch(own_word=not self.embedded, workers=judged.workers, pace=pace)
         self.speed = SpeedWatch()
+        self.answers = AnswerWatch()
         self.blind = Blind()
         self.looking = Looking()
         self._drained = False
@@ -69,11 +73,20 @@ class Watch:
         own: list[Feed] = [] if self.own is None else [self.own.feed]
         state = [self.reigns.feed, *own, self.calm.feed, self.views.feed, self.elections.feed, self.memory.feed]
         self._routes: dict[type, list[Feed]] = {
-            ViewChanged: [self.reigns.feed, *own, self.views.feed, self.memory.feed, self.processes.feed],
-            Reachability: [self.views.feed, *own],
+            ViewChanged: [
+                self.reigns.feed,
+                *own,
+                self.views.feed,
+                self.memory.feed,
+                self.processes.feed,
+                self.answers.feed,
+            ],
+            Reachability: [self.views.feed, *own, self.answers.feed],
+            CanaryAnswered: [self.answers.feed],
+            AnswerMalformed: [self.answers.feed],
             MasterSeen: state,
-            FaultChanged: state,
-            PhaseStarted: [self.calm.feed, self.memory.feed, self._phase],
+            FaultChanged: [*state, self.answers.feed],
+            PhaseStarted: [self.calm.feed, self.memory.feed, self.answers.feed, self._phase],
             Unwedged: [self.calm.feed, self.processes.feed],
             EventSeen: own,
             EventLogRead: own,

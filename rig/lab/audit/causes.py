@@ -14,9 +14,7 @@ from rig.lab.audit.lives import BUSY_S, Life, moment
 from rig.lab.audit.partitions import names
 from rig.lab.audit.rigs import RigAccount
 from rig.lab.audit.strikes import Strike, strikes
-from rig.soak.unwedging import CUT_SHORT
 
-STARTED = "exo was gone; started"
 SCRIPT_LIMIT_S = 60.0  # what a script that nobody watches any more takes at most
 NOBODY = "nobody says so"
 
@@ -61,8 +59,8 @@ def causes(rig: RigAccount, cluster: ClusterAccount) -> list[Cause]:
     for strike in strikes(rig):
         found += _of_strike(strike, cluster)
     for one in rig.unwedged:
-        acts = frozenset({"start"} if one.detail == STARTED else {"stop", "kill", "start"})
-        to_t = one.ended_t + (SCRIPT_LIMIT_S if one.detail == CUT_SHORT else 0.0)
+        acts = frozenset({"start"} if one.act == "start" else {"stop", "kill", "start"})
+        to_t = one.ended_t + (SCRIPT_LIMIT_S if one.cut_short else 0.0)
         found.append(Cause(f"unwedging after fault {one.fault}", one.node, one.started_t, to_t, acts))
     return found
 

@@ -17,8 +17,6 @@ from rig.lab.audit.rigs import EPSILON_S, RigAccount
 from rig.lab.ledger import RequestClosed
 
 LATE_S = 0.5  # how late either side may learn what the other did, beyond the rig's own lag
-SERVER = "the server said: "
-BROKEN = "the connection broke: "
 
 Points: TypeAlias = list[tuple[str, str]]  # (rig, cluster)
 
@@ -80,11 +78,11 @@ class Closed:
         if closed.status >= 400:
             return None if ended.tokens == 0 else [(f"{ended.tokens} tokens", told(self.seen))]
         if closed.end == "error" and self.started.streamed:
-            if ended.evidence.startswith(SERVER) and _folded(closed.message)[:80] in _folded(ended.evidence):
+            if ended.cause == "message" and _folded(closed.message)[:80] in _folded(ended.evidence):
                 return self._tokens() or None
             died = self._died_writing()
             return died if isinstance(died, str) else [("no such error event", f"{told(self.seen)}: {closed.message}")]
-        return None if ended.evidence.startswith(BROKEN) else [("not broken", f"{told(self.seen)}: connection broken")]
+        return None if ended.cause == "broken" else [("not broken", f"{told(self.seen)}: connection broken")]
 
     def _cut(self) -> Points | str | None:
         ended, closed = self.ended, self.closed
@@ -126,7 +124,7 @@ class Closed:
         ended, closed = self.ended, self.closed
         died = died_within(self.cluster, self.seen.pid, closed.t, ended.ended_t)
         stopped = stopped_within(self.cluster, self.seen.node, closed.t, closed.t + BUSY_S)
-        if ended.outcome == "error" and ended.evidence.startswith(BROKEN) and died is not None and stopped is not None:
+        if ended.outcome == "error" and ended.cause == "broken" and died is not None and stopped is not None:
             return "the main was stopped and killed while it sent the end"
         return [("otherwise", told(self.seen))]
 

@@ -16,7 +16,6 @@ from rig.lab.audit.lives import Life, moment
 from rig.lab.audit.partitions import check_partition
 from rig.lab.audit.rigs import RigAccount
 from rig.lab.audit.strikes import Strike, strikes
-from rig.soak.unwedging import CUT_SHORT
 
 SLACK_S = 0.05
 START_PROOF_S = 0.5  # a script looks for a new main every 50 ms, and a look takes what the machine lets it
@@ -63,7 +62,7 @@ def _began(one: Unwedged, cluster: ClusterAccount) -> Points:
         and main.serving_t is not None
         and main.serving_t <= one.ended_t + slack_s
     ]
-    if bool(served) == one.ok or one.detail == CUT_SHORT:
+    if bool(served) == one.ok or one.cut_short:
         return []
     return [(f"{one.detail} at {one.ended_t:.3f}", f"{len(served)} mains began and served in that time")]
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from rig.journal.records import RequestEnded
 from rig.lab.audit.cluster import ClusterAccount, ClusterRequest
-from rig.lab.audit.ends import BROKEN, LATE_S, Closed, Points, told
+from rig.lab.audit.ends import LATE_S, Closed, Points, told
 from rig.lab.audit.findings import Compared, Findings
 from rig.lab.audit.lives import BUSY_S
 from rig.lab.audit.reach import died_within, never_woke, not_serving, stopped_within
 from rig.lab.audit.rigs import EPSILON_S, RigAccount, RigRequest
 from rig.lab.ledger import RequestOpened
 from rig.soak.run import HURRY_S
-
-UNCONNECTED = "no connection: "
 
 
 def compare_requests(rig: RigAccount, cluster: ClusterAccount, findings: Findings) -> None:
@@ -161,9 +159,9 @@ class Comparison:
         if ended.status is not None or ended.tokens or ended.response_id is not None:
             return [("an answer", "the request never reached it")]
         entry, from_t, to_t = self.started.entry, ended.started_t, ended.ended_t
-        if ended.outcome == "error" and ended.evidence.startswith((UNCONNECTED, BROKEN)):
+        if ended.outcome == "error" and ended.cause in ("unconnected", "connect-deadline", "broken"):
             down = not_serving(self.cluster, entry, from_t, to_t)
-            kind = "refused" if ended.evidence.startswith(UNCONNECTED) else "reset before an answer"
+            kind = "reset before an answer" if ended.cause == "broken" else "refused"
             return [(kind, f"{entry} was serving all along")] if down is None else f"{kind}: the main was not there"
         if ended.outcome == "lost" and ended.how == "hung" and self.rig.left_early(self.started, ended) is None:
             stopped = stopped_within(self.cluster, entry, max(from_t, to_t - LATE_S), to_t)
@@ -185,7 +183,7 @@ class Comparison:
             return [
                 ("ended after the connection must have broken", f"{told(seen)}; {main.name} died by {death[1]:.3f}")
             ]
-        if ended.outcome == "error" and ended.evidence.startswith(BROKEN):
+        if ended.outcome == "error" and ended.cause == "broken":
             return "the connection broke: the main died"
         if ended.outcome == "completed" and ended.unclean_end is not None:
             return "the main died between finish reason and end"

@@ -39,15 +39,17 @@ def _requests(world: World) -> None:
     request(world, "r1", 1.0, 1.5, "completed", ledger_end="finished", tokens=5, last_token_t=1.49)
     request(world, "r2", 1.0, 1.6, "completed", ledger_end="finished", tokens=4, streamed=False)
     said = "the server said: the master changed"
-    request(world, "r3", 2.0, 2.5, "error", ledger_end="error", tokens=2, last_token_t=2.3, evidence=said)
-    request(world, "r4", 2.0, 2.1, "error", ledger_end="error", status=404, evidence="HTTP status 404")
+    request(
+        world, "r3", 2.0, 2.5, "error", ledger_end="error", tokens=2, last_token_t=2.3, cause="message", evidence=said
+    )
+    request(world, "r4", 2.0, 2.1, "error", ledger_end="error", status=404, cause="status", evidence="HTTP status 404")
     request(world, "r5", 2.0, 8.0, "lost", how="hung", ledger_end="left", tokens=3, last_token_t=3.0)
     request(world, "r6", 2.0, 3.0, "lost", how="truncated", ledger_end="cut", tokens=3, last_token_t=2.5)
     request(world, "r7", 2.0, 3.0, "lost", how="empty", ledger_end="cut")
     request(world, "r8", 2.0, 10.0, "lost", how="overdue", ledger_end="left", tokens=9, last_token_t=9.9)
     request(world, "r9", 1.0, 9.0, "lost", how="hung", ledger_end="left", streamed=False)
     broken = "the connection broke: ConnectionResetError"
-    request(world, "r12", 2.0, 3.0, "error", ledger_end="error", streamed=False, evidence=broken)
+    request(world, "r12", 2.0, 3.0, "error", ledger_end="error", streamed=False, cause="broken", evidence=broken)
     request(world, "r13", 2.0, 3.0, "lost", how="truncated", ledger_end="cut", tokens=3, streamed=False)
     request(world, "r14", 2.0, 3.0, "lost", how="empty", ledger_end="cut", streamed=False)
     request(world, "p2", 5.0, 15.0, "lost", how="hung", ledger_end="left")
@@ -86,9 +88,9 @@ def _crash(world: World) -> None:
         world.end(pid, 30.105, -9)
     world.tree("node-1", 300, 31.2)
     broken = "the connection broke: RemoteProtocolError: connection closed inside the body"
-    request(world, "r10", 29.8, 30.106, "error", evidence=broken)
+    request(world, "r10", 29.8, 30.106, "error", cause="broken", evidence=broken)
     refused = "no connection: ConnectError: refused"
-    request(world, "r11", 30.5, 30.501, "error", status=None, evidence=refused, reached=False)
+    request(world, "r11", 30.5, 30.501, "error", status=None, cause="unconnected", evidence=refused, reached=False)
 
 
 def _runner_kill(world: World) -> None:

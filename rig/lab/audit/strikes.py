@@ -104,7 +104,7 @@ def _strike(rig: RigAccount, last: FaultChanged, records: list[FaultChanged], no
     ticks = {item.partition(":")[0]: item.partition(":")[2] for item in items}
     return Strike(
         fault=last.fault,
-        kind=_kind(last, node),
+        kind=last.halves.get(node, last.fault_kind),
         node=node,
         others=tuple(name for name in last.nodes if name not in acting),
         model=last.model,
@@ -114,17 +114,9 @@ def _strike(rig: RigAccount, last: FaultChanged, records: list[FaultChanged], no
         marks=marks,
         error_s=TICK_S + (0.0 if offset is None else offset.error_s),
         early=said.get("healing", {}).get("why") not in (None, "hold over"),
-        ways=tuple(way for way in ("in", "out") if last.aim.endswith(f"({way} only)")) or ("in", "out"),
+        ways=("in", "out") if last.direction == "both" else (last.direction,),
         starts={int(pid): int(tick) / 100 + shift_s for pid, tick in ticks.items() if tick.isdigit()},
     )
-
-
-def _kind(last: FaultChanged, node: str) -> FaultKind:
-    """The aim of a double reads `KIND of NODE + KIND of NODE`."""
-    if last.fault_kind != "double":
-        return last.fault_kind
-    halves = [half.split(" of ") for half in last.aim.split(" + ")]
-    return next(kind for kind, where in halves if where == node)
 
 
 def _pids(text: object) -> list[int]:

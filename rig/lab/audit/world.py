@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from rig.journal.records import (
     AnyRecord,
+    Cause,
     ClockOffset,
     FaultChanged,
     FaultKind,
@@ -171,6 +172,7 @@ def request(  # noqa: PLR0913 (a request has that many sides)
     last_token_t: float | None = None,
     status: int | None = 200,
     main: int = 100,
+    cause: Cause | None = None,
     evidence: str = "",
     reached: bool = True,
     node: str = "node-1",
@@ -206,6 +208,7 @@ def request(  # noqa: PLR0913 (a request has that many sides)
             finish_reason="stop" if finished else None,
             last_token_t=last_token_t,
             last_progress_t=last_token_t,
+            cause=cause,
             evidence=evidence,
             unclean_end=unclean_end,
         ),

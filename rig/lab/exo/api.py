@@ -68,6 +68,7 @@ class Api:
             model_id=request.model,
             prompt_tokens=request.prompt_tokens,
             max_tokens=request.max_tokens,
+            prompt_hash=request.prompt_hash,
         )
         self.requests[command.command_id] = _Request(command, request.streamed, now)
         return ChatAccepted(command.command_id)

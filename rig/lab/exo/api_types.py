@@ -13,6 +13,7 @@ class ChatRequest:
     streamed: bool
     prompt_tokens: int = 1
     max_tokens: int = 32
+    prompt_hash: int = 0  # of all messages: what is answered follows from it
 
 
 @dataclass(frozen=True, slots=True)

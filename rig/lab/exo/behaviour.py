@@ -125,6 +125,11 @@ class Behaviour:
     spin_when_idle: bool = False  # read by the main process
     runners_spin: bool = False  # read by the runner process: from its first request on
     runners_outlive_instance: bool = False
+    wrong_shard_on_reload: bool = False  # a model that was loaded before on a node answers otherwise
+    odd_weights_on: str = ""  # the node whose weights are others
+    sends_after_resume: int = 1  # how often the first token after a pause is sent
+    swap_chance: float = 0.0  # of two streams of a runner that was loaded anew
+    stale_after_cancel: bool = False  # the next request gets the answer of the one that was cancelled
     leak_memory: bool = False  # memory of a killed runner never comes back in the node's reports
     leak_bytes: int = 0  # … and so much with it
     # keeper

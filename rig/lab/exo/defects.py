@@ -284,6 +284,30 @@ DEFECTS: Final[Mapping[DefectName, Defect]] = {
         _switch(lose_hand_placements=True),
         "exo-explore/exo 2047",
     ),
+    "swapped-streams": Defect(
+        "symptom",
+        "a runner that was loaded anew gives two streams each other's answer",
+        lambda rng: Changes({"swap_chance": rng.uniform(0.1, 0.4)}),
+    ),
+    "token-lost": Defect(
+        "symptom", "the first token after a pause of the runner is never sent", _switch(sends_after_resume=0)
+    ),
+    "token-twice": Defect(
+        "symptom", "the first token after a pause of the runner is sent twice", _switch(sends_after_resume=2)
+    ),
+    "wrong-shard": Defect(
+        "symptom", "a model that is loaded again on a node has the wrong shard", _switch(wrong_shard_on_reload=True)
+    ),
+    "odd-replica": Defect(
+        "symptom",
+        "one node has other weights of the models than the rest",
+        lambda rng: Changes({"odd_weights_on": rng.choice(["node-1", "node-2", "node-3"])}),
+    ),
+    "stale-answer": Defect(
+        "symptom",
+        "the request after one that was cancelled gets the answer of that one",
+        _switch(stale_after_cancel=True),
+    ),
 }
 
 

@@ -58,6 +58,7 @@ class RunnerCommand:
     task_id: str = ""
     prompt_tokens: int = 0
     max_tokens: int = 0
+    answer: int = 0  # of `generate`: the text follows from this number alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class Deployment(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True):
-    """`command_id` and the lengths belong to TextGeneration, `runner_id` to CreateRunner."""
+    """`command_id`, the lengths and the prompt belong to TextGeneration, `runner_id` to CreateRunner."""
 
     task_id: str
     kind: TaskKind
@@ -86,6 +86,7 @@ class Task(Struct, frozen=True):
     runner_id: str = ""
     prompt_tokens: int = 0
     max_tokens: int = 0
+    prompt_hash: int = 0
 
 
 class RunnerStatus(Struct, frozen=True):

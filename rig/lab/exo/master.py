@@ -366,6 +366,7 @@ class Master:
             command_id=command.command_id,
             prompt_tokens=command.prompt_tokens,
             max_tokens=command.max_tokens,
+            prompt_hash=command.prompt_hash,
         )
         self._emit(now, TaskCreated(task))
 

@@ -106,6 +106,7 @@ class Command(Struct, frozen=True, tag="Command"):
     target: str = ""
     prompt_tokens: int = 0
     max_tokens: int = 0
+    prompt_hash: int = 0
     sharding: str = "Pipeline"
     instance_meta: str = "MlxRing"
     min_nodes: int = 1

@@ -39,10 +39,11 @@ class RunnerReport(NamedTuple):
 
 
 class _Task:
-    __slots__ = ("done", "due", "max_tokens", "prefill", "prompt_tokens")
+    __slots__ = ("answer", "done", "due", "max_tokens", "prefill", "prompt_tokens")
 
-    def __init__(self, due: float, prompt_tokens: int, max_tokens: int) -> None:
+    def __init__(self, due: float, prompt_tokens: int, max_tokens: int, answer: int) -> None:
         self.due = due
+        self.answer = answer  # from one token to the next
         self.prompt_tokens = prompt_tokens
         self.max_tokens = max_tokens
         self.prefill = 0  # progress comments given: 0 at once, one half-way, one at the end
@@ -59,11 +60,13 @@ class RunnerLogic:
         self._paused = False
         self._hung = False
 
-    def command(self, now: float, kind: str, task_id: str = "", prompt_tokens: int = 0, max_tokens: int = 0) -> None:
-        """Raises ValueError for a kind that is none."""
+    def command(
+        self, now: float, kind: str, task_id: str = "", prompt_tokens: int = 0, max_tokens: int = 0, answer: int = 0
+    ) -> None:
+        """Equal `answer`, equal text, as with a model at temperature 0. Raises ValueError for a kind that is none."""
         times = self._times
         if kind == "generate":
-            self._tasks[task_id] = _Task(now, max(1, prompt_tokens), max(1, max_tokens))
+            self._tasks[task_id] = _Task(now, max(1, prompt_tokens), max(1, max_tokens), answer)
         elif kind == "cancel":
             self._tasks.pop(task_id, None)
         elif kind in ("pause", "resume"):
@@ -114,7 +117,8 @@ class RunnerLogic:
             task.due = now + (times.prefill_s / 2 if task.prefill < 3 else times.token_s)
             return RunnerReport("prefill", task_id, n=processed, total=task.prompt_tokens)
         task.done += 1
-        text = _TEXT[(task.done * 7 + task.max_tokens) % len(_TEXT)]
+        task.answer = (task.answer * 1103515245 + 12345) & 0x7FFFFFFF
+        text = _TEXT[(task.answer >> 12) % len(_TEXT)]
         if task.done >= task.max_tokens:
             del self._tasks[task_id]
             return RunnerReport("finish", task_id, text, n=task.done, total=task.prompt_tokens, finish_reason="length")

@@ -338,12 +338,12 @@ class Simulation:
                 self._schedule_runner(node, runner_id)
             case StopRunner(kill=kill):
                 self.at(self.now + _STOP_S, lambda: self._stop_runner(node, runner_id, kill=kill))
-            case RunnerCommand(kind=kind, task_id=task_id, prompt_tokens=prompt, max_tokens=tokens):
+            case RunnerCommand(kind=kind, task_id=task_id, prompt_tokens=prompt, max_tokens=tokens, answer=answer):
                 runner = node.runners.get(runner_id)
                 if runner is not None:
                     if kind == "generate" and runner.asked is None:
                         runner.asked = self.now
-                    runner.logic.command(self.now, kind, task_id, prompt, tokens)
+                    runner.logic.command(self.now, kind, task_id, prompt, tokens, answer)
                     self._schedule_runner(node, runner_id)
 
     # runners

@@ -8,6 +8,8 @@ rank dies.
 from __future__ import annotations
 
 import math
+import zlib
+from collections import Counter
 from dataclasses import dataclass, field
 
 from rig.lab.exo.context import Context
@@ -40,6 +42,7 @@ _FROM_CONNECTED = frozenset({
 })  # fmt: skip
 _FROM_LOADED = frozenset({"RunnerLoaded", "RunnerWarmingUp", "RunnerReady", "RunnerRunning"})
 _SERVING = frozenset({"RunnerReady", "RunnerRunning"})
+_OTHER_WEIGHTS = 0x5A5A5A5
 _REPORTED: dict[str, RunnerState] = {
     "idle": "RunnerIdle",
     "connecting": "RunnerConnecting",
@@ -61,7 +64,10 @@ class _Runner:
     changed_at: float
     state: RunnerStatus | None = None  # None: started, has not reported yet
     step: str | None = None  # id of the task of its present step (connect, load, warm-up)
-    jobs: dict[str, str] = field(default_factory=dict[str, str])  # task → command
+    jobs: dict[str, Task] = field(default_factory=dict[str, Task])  # by the id under which the runner knows it
+    weights: int = 0
+    reloaded: bool = False  # not the first of its model on this node
+    slips: set[str] = field(default_factory=set[str])  # jobs whose next token comes never or twice (defects)
     output_at: float = 0.0
     stalled_since: float | None = None
     stuck_until: float | None = None  # another rank of the ring said that it hangs
@@ -93,6 +99,8 @@ class Worker:
         self._watch_at = math.inf
         self._report_all = False
         self._leaked_bytes = 0
+        self._loads: Counter[str] = Counter()  # by model
+        self._dropped: int | None = None  # the prompt of the request that was cancelled last
         self.wedged = False
 
     # questions
@@ -135,6 +143,7 @@ class Worker:
             runner.output_at += gap
             runner.changed_at += gap
             runner.stalled_since = None if runner.stalled_since is None else runner.stalled_since + gap
+            runner.slips.update(runner.jobs)
 
     def caught_up(self, now: float) -> None:
         """The state is complete: say what the runners here are doing, where a new session does not know it."""
@@ -150,8 +159,9 @@ class Worker:
         self._report_all = True
         self._taken.clear()
         for runner in self._runners.values():
-            for task_id in runner.jobs:
+            for task_id, task in runner.jobs.items():
                 self._ctx.out.add(RunnerCommand(runner.runner_id, "cancel", task_id))
+                self._dropped = task.prompt_hash
             runner.jobs.clear()
             runner.step = None
             if not self._ctx.behaviour.carry_instances and not self.wedged:
@@ -274,6 +284,7 @@ class Worker:
         elif not stalled and runner.stalled_since is not None:
             runner.stalled_since = None
             runner.output_at = now
+            runner.slips.update(runner.jobs)
             self._ctx.out.add(RunnerCommand(runner.runner_id, "resume"))
         elif (
             stalled
@@ -326,11 +337,12 @@ class Worker:
         self._soon(now)
 
     def _output(self, now: float, runner: _Runner, report: RunnerReport) -> None:
-        command_id, local = runner.jobs[report.task_id], self._replica.local
+        command_id, local = runner.jobs[report.task_id].command_id, self._replica.local
         if report.kind == "prefill":
             local(ChunkGenerated(command_id, "prefill", n=report.n, total=report.total))
         elif report.kind == "token":
-            local(ChunkGenerated(command_id, "token", report.text))
+            for _ in range(self._times_sent(runner, report.task_id)):
+                local(ChunkGenerated(command_id, "token", report.text))
         elif report.kind == "finish":
             local(ChunkGenerated(command_id, "token", report.text, report.n, report.total, report.finish_reason))
             local(TaskStatusUpdated(report.task_id, "Complete"))
@@ -338,15 +350,23 @@ class Worker:
             if not runner.jobs:
                 self._set(now, runner, RunnerStatus("RunnerReady"))
 
+    def _times_sent(self, runner: _Runner, task_id: str) -> int:
+        """How often a token is: once, but for the first after its runner has stood still."""
+        if task_id not in runner.slips:
+            return 1
+        runner.slips.remove(task_id)
+        return self._ctx.behaviour.sends_after_resume
+
     def _fail_jobs(self, runner: _Runner, text: str) -> None:
-        for task_id, command_id in runner.jobs.items():
-            self._replica.local(ChunkGenerated(command_id, "error", text))
+        for task_id, task in runner.jobs.items():
+            self._replica.local(ChunkGenerated(task.command_id, "error", text))
             self._replica.local(TaskStatusUpdated(task_id, "Failed"))
         runner.jobs.clear()
 
     def _cancel(self, now: float, task_id: str) -> None:
         for runner in self._runners.values():
-            if runner.jobs.pop(task_id, None) is not None:
+            if (task := runner.jobs.pop(task_id, None)) is not None:
+                self._dropped = task.prompt_hash
                 self._ctx.out.add(RunnerCommand(runner.runner_id, "cancel", task_id))
                 self._plan_at = now + self._ctx.timers.plan_s  # a cancel costs an action
                 if not runner.jobs and runner.name == "RunnerRunning":
@@ -398,7 +418,12 @@ class Worker:
     def _create(self, now: float, instance: Instance, runner_id: str) -> None:
         ctx, timers = self._ctx, self._ctx.timers
         rank, world = instance.runners.index(runner_id), len(instance.nodes)
-        runner = _Runner(runner_id, instance, rank, now, output_at=now)
+        self._loads[instance.model_id] += 1
+        reloaded = ctx.restarted or self._loads[instance.model_id] > 1
+        weights = zlib.crc32(instance.model_id.encode())
+        if ctx.behaviour.odd_weights_on == ctx.name or (reloaded and ctx.behaviour.wrong_shard_on_reload):
+            weights ^= _OTHER_WEIGHTS
+        runner = _Runner(runner_id, instance, rank, now, output_at=now, weights=weights, reloaded=reloaded)
         self._runners[runner_id] = runner
         if self._poll_at == math.inf:
             self._poll_at = now + ctx.rng.uniform(0.0, timers.runner_poll_s)
@@ -482,12 +507,29 @@ class Worker:
         if not runner.jobs:
             runner.output_at = now
             self._set(now, runner, RunnerStatus("RunnerRunning"))
-        runner.jobs[task.task_id] = task.command_id
+        runner.jobs[task.task_id] = task
         self._replica.local(TaskStatusUpdated(task.task_id, "Running"))
         if falls_on("crash", runner.instance.instance_id, self._ctx.behaviour.runner_crash_chance):
             self._crash(now, runner)
             return True
         if not (self._ctx.behaviour.requests_hang and self._ctx.rng.random() < self._ctx.behaviour.hang_chance):
-            command = RunnerCommand(runner.runner_id, "generate", task.task_id, task.prompt_tokens, task.max_tokens)
+            answer = (self._prompt_of(task) ^ runner.weights) & 0x7FFFFFFF
+            command = RunnerCommand(
+                runner.runner_id, "generate", task.task_id, task.prompt_tokens, task.max_tokens, answer
+            )
             self._ctx.out.add(command)
+            self._swap(runner, task)
         return True
+
+    def _prompt_of(self, task: Task) -> int:
+        """Its own, unless the answer of a request that was cancelled is still there (a defect)."""
+        dropped, self._dropped = self._dropped, None
+        stale = self._ctx.behaviour.stale_after_cancel and dropped is not None
+        return dropped if stale and dropped is not None else task.prompt_hash
+
+    def _swap(self, runner: _Runner, task: Task) -> None:
+        """Now and then a runner that was loaded anew confounds two streams (a defect)."""
+        other = next((known for known in runner.jobs if known != task.task_id), None)
+        chance = self._ctx.behaviour.swap_chance if runner.reloaded else 0.0
+        if other is not None and chance and self._ctx.rng.random() < chance:
+            runner.jobs[task.task_id], runner.jobs[other] = runner.jobs[other], runner.jobs[task.task_id]

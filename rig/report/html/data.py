@@ -19,6 +19,7 @@ def plot_data(analysis: Analysis, series: Series) -> dict[str, Any]:
     """JSON without infinities: null where something never ended or is not known."""
     return {
         "run": analysis.info.run,
+        "started": analysis.info.wall_start_iso[:19],
         "end_t": round(analysis.end_t, 3),
         "phases": [{"name": phase.phase, "t": round(phase.t, 3)} for phase in analysis.phases],
         "fates": list(FATES),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -11,12 +11,15 @@ import msgspec
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.verdict import Verdict
-from rig.report import tables
+from rig.report import glossary, tables
+from rig.report.glossary import Entry
 from rig.report.html import markup
 from rig.report.html.data import plot_data
-from rig.report.html.markup import escape
+from rig.report.html.markup import Moments, anchor, escape
 from rig.report.series import Series
+from rig.report.why import counted, headlines, reasons, summary
 from rig.report.words import pace_line, stamp, unfinished_line
+from rig.written import clock
 
 MAX_LOST_SHOWN: Final = 400
 SCRIPTS: Final = ("scale.js", "chart.js", "requests.js", "recovery.js", "lanes.js", "machine.js", "page.js")
@@ -27,26 +30,75 @@ POLICY: Final = (
 
 def report_html(analysis: Analysis, verdict: Verdict, series: Series) -> str:
     info = analysis.info
-    charts = "".join(f'<figure class="chart" id="chart-{name}"></figure>' for name in CHARTS)
-    all_tables = tables.all_tables(analysis, verdict)
+    moments, words = _moments(analysis), glossary.shown()
+    meanings = {entry.word: entry.meaning for entry in words.values() if entry.what in ("check", "fault kind")}
+    some = tables.all_tables(analysis, verdict, lost_rows=MAX_LOST_SHOWN)
+    parts = [(_place(table.title), table.title, markup.table(table, meanings, moments)) for table in some]
+    if unexercised := tables.checks(verdict, exercised=False):
+        title = f"{unexercised.title} ({len(unexercised.rows)})"
+        parts.append(("unexercised", title, markup.folded(title, markup.table(unexercised, meanings, heading=False))))
+    for title, lines in (("Evidence", tables.evidence(verdict)), ("Findings", tables.findings(analysis))):
+        if lines:
+            parts.append((_place(title), title, markup.lines(title, lines, moments)))
     body = (
         f'<header><h1>{escape(info.run)} <span class="mark {verdict.word}">{verdict.word}</span></h1>'
-        f"{markup.banner(stamp(analysis), 'stamp')}"
-        f"{markup.banner(unfinished_line(analysis), 'unfinished')}"
-        f"<p>{escape(_about(analysis))}</p></header>"
-        f'<main><section id="summary"><h2>Summary</h2>{"".join(map(markup.table, all_tables[:2]))}</section>'
-        f'<section id="plots"><h2>Over time</h2>{TOOLBAR}<div id="legend" aria-label="Legend"></div>{charts}</section>'
-        f'<section id="tables"><h2>Tables</h2>{_tables(all_tables[2:], analysis)}</section>'
-        f'<section id="details"><h2>Evidence and findings</h2>'
-        f"{markup.lines('Evidence', tables.evidence(verdict))}{markup.lines('Findings', tables.findings(analysis))}"
-        f"</section></main>"
+        f"{markup.banner(stamp(analysis), 'stamp')}{markup.banner(unfinished_line(analysis), 'unfinished')}"
+        f"{_why(analysis, verdict, meanings, moments)}<p>{escape(_about(analysis))}</p></header>"
+        f"{_contents(parts)}<main>"
+        f'<section id="plots"><h2>Over time</h2>{TOOLBAR}<div id="legend" aria-label="Legend"></div>{_CHARTS}</section>'
+        f'<section id="tables"><h2>Tables</h2>'
+        + "".join(f'<section id="{name}">{content}</section>' for name, _, content in parts)
+        + f"</section>{_glossary(words)}</main>"
     )
     return whole_page(f"{info.run}: {verdict.word}", body, plot_data(analysis, series), SCRIPTS)
+
+
+def _why(analysis: Analysis, verdict: Verdict, meanings: Mapping[str, str], moments: Moments) -> str:
+    """What failed, then the headline figures: the first screen."""
+    failed = "".join(
+        f"<li>{markup.term(reason.check, meanings.get(reason.check, ''))}: {moments.linked(reason.found)}</li>"
+        for reason in reasons(analysis, verdict)
+    )
+    lines = "".join(f"<li>{moments.linked(line)}</li>" for line in [*headlines(analysis), counted(verdict)])
+    return (
+        f'<section id="summary"><h2>Summary</h2>{f"""<ul class="why {verdict.word}">{failed}</ul>""" if failed else ""}'
+        f"{markup.table(summary(analysis), {}, heading=False)}<ul>{lines}</ul></section>"
+    )
+
+
+def _place(title: str) -> str:
+    return title.lower().replace(" ", "-")
+
+
+def _contents(parts: Sequence[tuple[str, str, str]]) -> str:
+    places = [("plots", "Over time"), *((name, title) for name, title, _ in parts), ("glossary", "Glossary")]
+    links = "".join(f'<a href="#{name}">{escape(title)}</a>' for name, title in places)
+    return f'<nav aria-label="Contents">{links}</nav>'
+
+
+def _glossary(words: Mapping[str, Entry]) -> str:
+    entries = "".join(
+        f'<dt id="{anchor(entry.word)}">{escape(entry.word)} <small>{entry.what}</small></dt>'
+        f"<dd>{escape(entry.meaning)}</dd>"
+        for entry in words.values()
+    )
+    content = markup.folded("Every word of this report", f"<dl>{entries}</dl>")
+    return f'<section id="glossary"><h2>Glossary</h2>{content}</section>'
+
+
+def _moments(analysis: Analysis) -> Moments:
+    spans = {
+        fault.number: (fault.struck_t, fault.struck_t if fault.heal_t is None else fault.heal_t)
+        for fault in analysis.faults
+        if fault.struck_t is not None
+    }
+    return Moments(spans, lambda at_t: clock(analysis.info.wall_start_iso, at_t), analysis.end_t)
 
 
 CHARTS: Final = (
     "latency", "outcomes", "throughput", "requests", "serve", "kinds", "nodes", "instances", "memory", "cpu",
 )  # fmt: skip
+_CHARTS: Final = "".join(f'<figure class="chart" id="chart-{name}"></figure>' for name in CHARTS)
 
 TOOLBAR: Final = (
     '<div class="toolbar" role="toolbar" aria-label="Time axis of all charts">'
@@ -76,13 +128,6 @@ def whole_page(title: str, body: str, data: dict[str, Any], scripts: Sequence[st
         f'<script type="application/json" id="data">{inline}</script>'
         f'<script>"use strict";(() => {{\n{"".join(map(_asset, scripts))}}})();</script></body></html>\n'
     )
-
-
-def _tables(some: list[tables.Table], analysis: Analysis) -> str:
-    """With all lost requests that are listed, not only the first that fit a terminal."""
-    every = tables.lost(analysis, limit=MAX_LOST_SHOWN)
-    shown = [every if every is not None and table.title == every.title else table for table in some]
-    return "".join(map(markup.table, shown))
 
 
 def _about(analysis: Analysis) -> str:

@@ -19,6 +19,7 @@ class ExoProcess(Process):
     match: ProcessRegex = r"(python[0-9.]*|Python) .*-m exo|/bin/exo( |$)"
 
     section: ClassVar[str] = "exo"
+    worker: ClassVar[str] = "runner"
     peer_port: ClassVar[int | None] = API_PORT
     usual_pidfile: ClassVar[str] = "exo.pid"
     usual_log: ClassVar[str] = "exo_log/exo.log"

@@ -7,9 +7,9 @@ from typing import Any, Final, cast
 
 from rig.analysis.analyse import Analysis
 from rig.analysis.intake.ticks import Index
-from rig.analysis.judged import Judged
 from rig.analysis.recovery.context import Context
-from rig.analysis.symptoms.reigns import Reigns
+from rig.analysis.recovery.judged import Judged
+from rig.analysis.recovery.reigns import Reigns
 from rig.journal.records import AnyRecord, Reachability
 from rig.targets.exo.keeper.doubles import InstanceWatch
 from rig.targets.exo.keeper.rules import Rules

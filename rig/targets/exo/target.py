@@ -11,6 +11,7 @@ from rig.targets.target import Opener, Target
 def exo_target(exo: Exo) -> Target:
     return Target(
         name="exo",
+        token_a_chunk=True,
         views=exo,
         deploys=exo,
         instances=exo,

@@ -9,6 +9,7 @@ from rig.journal.records import (
     ApiCall,
     EventLogRead,
     EventSeen,
+    Look,
     MasterSeen,
     NodeProcesses,
     PhaseStarted,
@@ -139,7 +140,8 @@ def processes(
     node: str = "node-1",
     main: str | None = "7:1",
     *,
-    when: str = "before fault 1",
+    look: Look = "before",
+    fault: int | None = 1,
     cpu_s: float = 1.0,
     orphans: int = 0,
     runners: dict[str, float] | None = None,
@@ -147,5 +149,13 @@ def processes(
     """`runners`: CPU seconds of each."""
     used = runners or {}
     return NodeProcesses(
-        t=t, node=node, when=when, main=main, orphans=orphans, cpu_s=cpu_s, node_t=t, worker_cpu_s=used
+        t=t,
+        node=node,
+        look=look,
+        fault=fault,
+        main=main,
+        orphans=orphans,
+        cpu_s=cpu_s,
+        node_t=t,
+        worker_cpu_s=used,
     )

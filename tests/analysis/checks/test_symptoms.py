@@ -105,8 +105,8 @@ def dies(tape: Tape, *, main: str | None = "9:9", hit: str = "node-2", fault: An
 
 
 def idle(tape: Tape, used_s: float, runner_s: float = 0.0) -> None:
-    tape.add(processes(10, when="idle", cpu_s=5.0, runners={"8:1": 3.0}))
-    tape.add(processes(20, when="idle", cpu_s=5.0 + used_s, runners={"8:1": 3.0 + runner_s}))
+    tape.add(processes(10, look="idle", cpu_s=5.0, runners={"8:1": 3.0}))
+    tape.add(processes(20, look="idle", cpu_s=5.0 + used_s, runners={"8:1": 3.0 + runner_s}))
 
 
 def hosting(tape: Tape, *instances: str) -> None:
@@ -137,7 +137,7 @@ def own_memory(tape: Tape, *free: float) -> None:
         tape.add(processes(t))
         tape.add(
             NodeMemory(
-                t=t + 0.1, node="node-1", when="before fault 1", available_bytes=int(gib * GIB), wired_bytes=None
+                t=t + 0.1, node="node-1", look="before", fault=1, available_bytes=int(gib * GIB), wired_bytes=None
             )
         )
 
@@ -215,7 +215,7 @@ CASES: list[tuple[str, Status, Build]] = [
         "nobody-else-died",
         "fail",
         lambda t: (
-            t.add(processes(10), processes(20, main=None, when="before unwedging after fault 0")),
+            t.add(processes(10), processes(20, main=None, look="before-unwedging", fault=0)),
             t.unwedged(0, "node-1", 20, 30),
         ),
     ),

@@ -103,7 +103,6 @@ def exo_ended(world: World) -> None:
     world.end(450, 61.0, 1)
 
 
-BROKEN = "the connection broke: RemoteProtocolError"
 UNCLEAN = "the connection broke after the finish reason"
 EXPLAINED: list[tuple[str, Callable[[World], None], str]] = [
     (
@@ -127,7 +126,7 @@ EXPLAINED: list[tuple[str, Callable[[World], None], str]] = [
     ("exo ended by itself", exo_ended, "cluster: processes that ended"),
     (
         "the main was stopped and killed while it sent the end",
-        lambda world: at_the_crash(world, outcome="error", ledger_end="finished", closed_t=30.04, evidence=BROKEN),
+        lambda world: at_the_crash(world, outcome="error", ledger_end="finished", closed_t=30.04, cause="broken"),
         "requests error",
     ),
     (
@@ -161,7 +160,7 @@ UNEXPLAINED: list[tuple[str, Callable[[World], None]]] = [
     ("left a main that woke again", lambda world: left_frozen(world, at_t=22.0)),
     (
         "sent before the main stood still",
-        lambda world: at_the_crash(world, outcome="error", ledger_end="finished", closed_t=29.9, evidence=BROKEN),
+        lambda world: at_the_crash(world, outcome="error", ledger_end="finished", closed_t=29.9, cause="broken"),
     ),
     (
         "unclean long before the main died",

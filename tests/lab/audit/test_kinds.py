@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -20,9 +22,9 @@ def test_what_every_kind_does_is_known() -> None:
     assert {kind.effect for kind in KINDS.values()} <= ACTS.keys()
 
 
-def retold(world: World, number: int, kind: FaultKind, aim: str = "a node") -> Findings:
+def retold(world: World, number: int, kind: FaultKind, **changes: Any) -> Findings:
     world.journal[:] = [
-        msgspec.structs.replace(record, fault_kind=kind, aim=aim)
+        msgspec.structs.replace(record, fault_kind=kind, **changes)
         if isinstance(record, FaultChanged) and record.fault == number
         else record
         for record in world.journal
@@ -40,8 +42,8 @@ def test_crashes_by_other_names(kind: FaultKind) -> None:
 
 
 def test_halves_of_a_double() -> None:
-    assert retold(agreeing(), 1, "double", "cpu-hog of node-2 + node-crash of node-1").differences == []
-    assert about(retold(agreeing(), 1, "double", "cpu-hog of node-2 + freeze of node-1"), 1)
+    assert retold(agreeing(), 1, "double", halves={"node-2": "cpu-hog", "node-1": "node-crash"}).differences == []
+    assert about(retold(agreeing(), 1, "double", halves={"node-2": "cpu-hog", "node-1": "freeze"}), 1)
 
 
 def ended_by_itself(world: World, status: int) -> None:
@@ -68,7 +70,6 @@ def test_a_graceful_stop_that_killed() -> None:
 
 
 def test_one_way_is_cut_on_that_way_alone() -> None:
-    aim = "node-1 | node-2 (out only)"
     world = agreeing()
     for entries in world.files.values():
         entries[:] = [
@@ -77,8 +78,8 @@ def test_one_way_is_cut_on_that_way_alone() -> None:
             else each
             for each in entries
         ]
-    assert about(retold(world, 3, "one-way-partition", aim), 3) == []
-    assert "no rule drops 10.77.0.2 in" in about(retold(world, 3, "partition"), 3)
+    assert about(retold(world, 3, "one-way-partition", direction="out"), 3) == []
+    assert "no rule drops 10.77.0.2 in" in about(retold(world, 3, "partition", direction="both"), 3)
 
 
 def test_what_nobody_else_sees_is_said_to_be_so() -> None:

@@ -10,6 +10,7 @@ import json
 import random
 import time
 import uuid
+import zlib
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -261,7 +262,7 @@ def chat_request(body: dict[str, Any]) -> ChatRequest:
         raise validation.Invalid(
             [{"type": "missing", "loc": ["body", "messages"], "msg": "Field required", "input": body}]
         )
-    characters = sum(len(json.dumps(message)) for message in cast("list[object]", messages))
+    prompt = json.dumps(messages)
     limit_name = "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"
     limit = (
         validation.number(body, limit_name, DEFAULT_MAX_TOKENS)
@@ -271,8 +272,9 @@ def chat_request(body: dict[str, Any]) -> ChatRequest:
     return ChatRequest(
         model=validation.text(body, "model"),
         streamed=body.get("stream") is True,
-        prompt_tokens=max(1, characters // CHARS_PER_TOKEN),
+        prompt_tokens=max(1, len(prompt) // CHARS_PER_TOKEN),
         max_tokens=max(1, min(limit, 8192)),
+        prompt_hash=zlib.crc32(prompt.encode()),
     )
 
 

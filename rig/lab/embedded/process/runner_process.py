@@ -3,8 +3,8 @@
 Started as `python -S -E -B -c "… from rig.lab.embedded.process.runner_process import spawn_main;
 spawn_main(tracker_fd=5, pipe_handle=7)" --multiprocessing-fork`.
 
-It talks to its main over a socket in lines of tab-separated words: commands
-in (`KIND TASK PROMPT_TOKENS MAX_TOKENS`), reports out (`KIND TASK N TOTAL FINISH_REASON TEXT`). Only modules that
+It talks to its main over a socket in lines of tab-separated words: commands in
+(`KIND TASK PROMPT_TOKENS MAX_TOKENS ANSWER`), reports out (`KIND TASK N TOTAL FINISH_REASON TEXT`). Only modules that
 import fast are used.
 
 It ends when its lifeline ends (its machine is gone), and with its main unless orphans are wanted: then it stays, as a
@@ -96,9 +96,9 @@ class Runner:
             return
         *lines, self._in = (self._in + (data or b"")).split(b"\n")
         for line in lines:
-            kind, task, prompt, limit = line.decode().split("\t")
+            kind, task, prompt, limit, answer = line.decode().split("\t")
             self._asked = self._asked or kind == "generate"
-            self.logic.command(monotonic(), kind, task, int(prompt), int(limit))
+            self.logic.command(monotonic(), kind, task, int(prompt), int(limit), int(answer))
 
     def _flush(self) -> None:
         if self.orphaned:

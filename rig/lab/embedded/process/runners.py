@@ -93,8 +93,8 @@ class Runners:
     def command(self, effect: RunnerCommand) -> None:
         running = self.running.get(effect.runner_id)
         if running is not None and not running.transport.is_closing():  # it may have died just now
-            line = f"{effect.kind}\t{effect.task_id}\t{effect.prompt_tokens}\t{effect.max_tokens}\n"
-            running.transport.write(line.encode())
+            words = effect.kind, effect.task_id, effect.prompt_tokens, effect.max_tokens, effect.answer
+            running.transport.write("\t".join(map(str, words)).encode() + b"\n")
 
     def stop(self, effect: StopRunner) -> None:
         self._task(self._stop(effect))

@@ -4,7 +4,8 @@ const whole = [0, Math.max(data.end_t || 0, 1)];
 const view = { from: whole[0], to: whole[1] };
 const charts = [];
 const drawn = {};
-const LEFT = 110, RIGHT = 16, BOTTOM = 22;
+const RIGHT = 16, BOTTOM = 36;
+let LEFT = 110;
 const KIND_COLOURS = ["#cc6677", "#aa4499", "#4499cc", "#8f8f1f", "#44aa99", "#7788dd", "#c08040", "#77aa44", "#999999",
   "#b05fd0", "#d0609a", "#3f8f8f", "#a06a3a", "#6a7fb0"];
 const met = new Set(data.faults.map((f) => f.kind));
@@ -60,6 +61,7 @@ function draw(self) {
 }
 
 function drawAll() {
+  LEFT = window.innerWidth < 700 ? 68 : 110;
   readPalette();
   charts.forEach(draw);
   const said = document.getElementById("range");
@@ -99,6 +101,7 @@ function timeAxis(g) {
   for (const t of x.ticks(Math.max(2, (box.right - box.left) / 90), true)) {
     const text = fine ? t.toFixed(2) : clock(t), half = ctx.measureText(text).width / 2;
     ctx.fillText(text, Math.min(x(t), box.right + RIGHT - half), box.bottom + 14);
+    ctx.fillText(wall(t), Math.min(x(t), box.right + RIGHT - ctx.measureText(wall(t)).width / 2), box.bottom + 28);
   }
   ctx.textAlign = "left";
 }
@@ -202,7 +205,7 @@ function hover(self, px, py, event) {
       if (fault.from !== null && x(fault.from) - 3 <= px && px <= Math.max(x(to), x(fault.from)) + 3)
         said.push(`fault ${fault.fault}: ${fault.kind}, ${fault.aim}; struck at ${clock(fault.from)}, held ${fault.to === null ? "without a heal" : seconds(to - fault.from)}${fault.effective ? "" : ", without effect"}`);
     }
-    said.push(`at ${clock(t)} (${t.toFixed(1)} s)`);
+    said.push(`at ${clock(t)} (${t.toFixed(1)} s, ${wall(t)} on the wall clock)`);
   }
   const box = document.getElementById("hover");
   if (!said.length) return hideHover();

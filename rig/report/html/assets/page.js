@@ -41,8 +41,18 @@ window.rigReport = {
     faults: data.faults.length, recoveries: affected.length, notRecovered: affected.filter(endless).length,
     nodes: data.nodes.length, instances: data.instances.length,
   },
-  drawn, view, zoom, reset: resetZoom,
+  drawn, view, zoom, reset: resetZoom, seconds,
 };
-const asked = /^#t=([\d.]+),([\d.]+)$/.exec(location.hash);
-if (asked) zoom(Number(asked[1]), Number(asked[2]));
+// Links to times zoom; links into a folded part open it.
+function follow() {
+  const asked = /^#t=([\d.]+),([\d.]+)$/.exec(location.hash);
+  if (asked) { zoom(Number(asked[1]), Number(asked[2])); return true; }
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  const inside = target && (target.closest("details") || target.querySelector(":scope > details"));
+  if (inside) { inside.open = true; target.scrollIntoView(); }
+  return false;
+}
+const reveal = () => { if (follow()) document.getElementById("plots").scrollIntoView(); };
+window.addEventListener("hashchange", reveal);
 redraw();
+reveal();

@@ -1,13 +1,17 @@
 // Axes: from values to pixels, and where their ticks go.
 const WORDS = { seconds: (s) => seconds(s), count: (n) => compact(n), bytes: (n) => `${+(n / 2 ** 30).toPrecision(3)} GiB` };
 
+// As the tables write it.
 function seconds(s) {
   if (s === null || s === undefined) return "never";
-  if (s < 0.001) return `${(s * 1e6).toFixed(0)} µs`;
-  if (s < 1) return `${+(s * 1000).toPrecision(3)} ms`;
-  if (s < 120) return `${+s.toPrecision(3)} s`;
-  return clock(s);
+  if (s < 0.9995) return s ? `${(s * 1000).toFixed(s < 0.00995 ? 1 : 0)} ms` : "0 s";
+  if (s < 119.5) return `${s.toFixed(s < 99.95 ? 1 : 0)} s`;
+  const whole = Math.round(s), minutes = Math.round(s / 60);
+  return whole < 3600 ? `${Math.floor(whole / 60)} min ${whole % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
+
+// The wall clock where the run started.
+const wall = (t) => new Date(Date.parse(`${data.started}Z`) + t * 1000).toISOString().slice(11, 19);
 
 function clock(t) {
   const sign = t < 0 ? "-" : "", whole = Math.abs(t);

@@ -31,10 +31,10 @@ def duplicates_refused(analysis: Analysis) -> Answer:
             if call.subject is not None:
                 names[call.subject] = call.model
     if wrong:
-        return Answer("fail", f"{len(wrong)} deployments were answered wrongly", evidence(wrong))
+        return Answer("fail", f"{len(wrong)} second deployments got a wrong answer", evidence(wrong))
     if not judged:
         return Answer("not-exercised", "no model was deployed twice")
-    return Answer("pass", f"each of {len(judged)} second deployments was refused with 409")
+    return Answer("pass", f"all {len(judged)} second deployments were refused with 409")
 
 
 def deleted_once(analysis: Analysis) -> Answer:
@@ -58,10 +58,10 @@ def deleted_once(analysis: Analysis) -> Answer:
             wrong.append(f"{what}: {call.status}")
         wrong += [f"{what}: {name} went" for name in _gone_after(analysis, models.get(call.subject), call)]
     if wrong:
-        return Answer("fail", "what had been deleted was deleted again", evidence(wrong))
+        return Answer("fail", "a deleted deployment was deleted again", evidence(wrong))
     if not judged:
         return Answer("not-exercised", "nothing was deleted twice")
-    return Answer("pass", f"404 each of {judged} times, and nothing went")
+    return Answer("pass", f"all {judged} answered with 404, and nothing was deleted")
 
 
 def _gone_after(analysis: Analysis, model: str | None, call: ApiCall) -> list[str]:
@@ -82,10 +82,10 @@ def unknown_is_404(analysis: Analysis) -> Answer:
         f"{call.what} {call.subject} at {call.asked_t:.1f} s: {call.status}" for call in asked if call.status != 404
     ]
     if wrong:
-        return Answer("fail", "what does not exist was answered as if it did", evidence(wrong))
+        return Answer("fail", "something unknown was answered as if it existed", evidence(wrong))
     if not asked:
-        return Answer("not-exercised", "nothing unknown was asked for")
-    return Answer("pass", f"404 each of {len(asked)} times")
+        return Answer("not-exercised", "no request named anything unknown")
+    return Answer("pass", f"all {len(asked)} answered with 404")
 
 
 def placed_by_hand_appears(analysis: Analysis) -> Answer:
@@ -99,10 +99,10 @@ def placed_by_hand_appears(analysis: Analysis) -> Answer:
         if not call.subject
     ]
     if missing:
-        return Answer("fail", f"{len(missing)} of {len(asked)} never appeared after their 200", evidence(missing))
+        return Answer("fail", f"{len(missing)} of {len(asked)} instances never appeared after a 200", evidence(missing))
     if not asked:
         return Answer("not-exercised", "nothing was placed by hand")
-    return Answer("pass", f"each of {len(asked)} appeared")
+    return Answer("pass", f"all {len(asked)} instances appeared")
 
 
 def _in_order(analysis: Analysis) -> list[ApiCall]:

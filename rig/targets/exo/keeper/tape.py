@@ -8,7 +8,7 @@ from typing import Final
 
 from rig.analysis.firsts import Firsts
 from rig.analysis.intake.ticks import Index
-from rig.analysis.symptoms.reigns import Reigns
+from rig.analysis.recovery.reigns import Reigns
 from rig.journal.records import AnyRecord, ApiCall
 from rig.targets.exo.keeper.eventlog import EventLogs
 from rig.targets.exo.keeper.rules import IN_FLIGHT_S, Rules

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rig.analysis.firsts import Firsts
-from rig.analysis.symptoms.reigns import Reign, Reigns
+from rig.analysis.recovery.reigns import Reign, Reigns
 from rig.journal.records import EVENT_LOG_UNREAD, AnyRecord, EventLogRead, Finding
 
 MAX_FAILED: Final = 1000

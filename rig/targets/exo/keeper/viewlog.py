@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from rig.analysis.intake.ticks import Index
 from rig.analysis.moments import Span
-from rig.analysis.symptoms.reigns import Reign, Reigns
+from rig.analysis.recovery.reigns import Reign, Reigns
 from rig.journal.records import AnyRecord, ViewChanged
 from rig.targets.exo.keeper.chronicle import Chronicle, Entry
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from rig.analysis.intake.ticks import Index
 from rig.analysis.recovery.context import Context
-from rig.analysis.symptoms.reigns import Reigns
+from rig.analysis.recovery.reigns import Reigns
 from rig.journal.records import AnyRecord
 from rig.targets import registry
 
