@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from rig.analysis.judged import Judged
+from rig.analysis.recovery.judged import Judged
 
 JUDGED: Final = Judged()
