@@ -79,7 +79,11 @@ def test_an_inventory_is_written_from_urls(servers: list[Server], tmp_path: Path
     assert gone in done.stdout
     written = yaml.safe_load((tmp_path / "mine.yaml").read_text())
     assert [node["api"] for node in written["nodes"].values()] == urls
-    planned = _rig("plan", "-i", "mine.yaml", "-w", "local-chat", "--hours", "1", "--json", folder=tmp_path)
+    plan = ("plan", "-i", "mine.yaml", "-w", "local-chat", "--hours", "1", "--json")
+    refused = _rig(*plan, folder=tmp_path)  # until it is written down how the servers are started
+    assert (refused.returncode, "nodes.server-1.server.start: missing" in refused.stderr) == (2, True)
+    (tmp_path / "freezes.yaml").write_text(json.dumps(PLAN | {"kinds": {"freeze": {"hold": "4s"}}}))
+    planned = _rig(*plan, "-f", "freezes.yaml", folder=tmp_path)
     assert planned.returncode == 0, planned.stderr
 
 
