@@ -26,7 +26,7 @@ test: lint
 	$(pytest) $(SUITES:%=--ignore=tests/%)
 
 # The long ones: they wait for long, or need network namespaces of their own. CI runs both.
-SUITES = hosts mac verify sweep defects mutation
+SUITES = hosts mac openai verify sweep defects mutation
 suites:
 	@.ci/venv dev
 	$(pytest) $(SUITES:%=tests/%)

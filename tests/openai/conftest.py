@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -93,11 +92,3 @@ def servers(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[l
     yield made
     for server in made:
         server.end()
-
-
-@pytest.fixture
-def inventory(servers: list[Server], tmp_path: Path) -> Path:
-    file = tmp_path / "servers.yaml"
-    nodes = {server.name: server.node() for server in servers}
-    file.write_text(json.dumps({"name": "servers", "target": "openai", "nodes": nodes}))
-    return file

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.openai.conftest import Server
@@ -36,7 +37,11 @@ def _rig(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
 
 
-def test_a_soak_of_real_servers(inventory: Path, servers: list[Server], tmp_path: Path) -> None:
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_soak_of_real_servers(replicas: int, servers: list[Server], tmp_path: Path) -> None:
+    inventory = tmp_path / "servers.yaml"
+    nodes = {server.name: server.node() for server in servers[:replicas]}
+    inventory.write_text(json.dumps({"name": "servers", "target": "openai", "nodes": nodes}))
     for name, values in (("workload", WORKLOAD), ("plan", PLAN)):
         (tmp_path / f"{name}.yaml").write_text(json.dumps(values))
     files = ("-i", str(inventory), "-w", "workload.yaml", "-f", "plan.yaml")
@@ -51,14 +56,17 @@ def test_a_soak_of_real_servers(inventory: Path, servers: list[Server], tmp_path
     ends = ("completed", "error", "lost", "void", "unfinished")
     assert total["started"] == sum(total[end] for end in ends) > 100
     statuses = {check["name"]: check["status"] for check in found["checks"]}
-    assert {statuses[name] for name in ("no-request-lost", "recovered", "faults-effective", "faults-healed")} == {
-        "pass"
-    }
+    # this server holds the bytes of an unfinished character back, which must not pass for damage
+    for name in ("accounting", "answers-well-formed", "faults-effective", "faults-healed", "journal-sound"):
+        assert statuses[name] == "pass", (name, said)
+    if replicas == 1:  # with two, the other one serves the model all the time: no recovery is there to be measured
+        times = {row["fault_kind"]: (row["time_to_serve_s"], row["outage_s"]) for row in found["recoveries"]}
+        assert set(times) == {"node-crash", "freeze"}, said
+        assert all(value is not None for pair in times.values() for value in pair), times
     assert not {name for name in statuses if name.startswith(("one-instance", "new-master", "as-expected"))}
-    assert found["requests"]["damaged"]["count"] == 0  # this server holds the bytes of an unfinished character back
     for word in ("keeper", "master", "runner", "deployment"):
         assert word not in done.stdout
-    for server in servers:
+    for server in servers[:replicas]:
         assert not list((server.home / "rig" / "leases").iterdir())
         server.await_answer()
 
@@ -71,7 +79,11 @@ def test_an_inventory_is_written_from_urls(servers: list[Server], tmp_path: Path
     assert gone in done.stdout
     written = yaml.safe_load((tmp_path / "mine.yaml").read_text())
     assert [node["api"] for node in written["nodes"].values()] == urls
-    planned = _rig("plan", "-i", "mine.yaml", "--hours", "1", "--json", folder=tmp_path)
+    plan = ("plan", "-i", "mine.yaml", "-w", "local-chat", "--hours", "1", "--json")
+    refused = _rig(*plan, folder=tmp_path)  # until it is written down how the servers are started
+    assert (refused.returncode, "nodes.server-1.server.start: missing" in refused.stderr) == (2, True)
+    (tmp_path / "freezes.yaml").write_text(json.dumps(PLAN | {"kinds": {"freeze": {"hold": "4s"}}}))
+    planned = _rig(*plan, "-f", "freezes.yaml", folder=tmp_path)
     assert planned.returncode == 0, planned.stderr
 
 
