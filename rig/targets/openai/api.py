@@ -1,8 +1,8 @@
 """What an OpenAI-compatible server tells when it is asked: that it answers, by `GET /health`.
 
 Whatever it answers, it is there: 200 (mlx_lm.server, llama.cpp, vLLM), 404 (Ollama, which has no such path), 401
-without a key. llama.cpp and vLLM answer 503 while they load a model. `/v1/models` would not do: mlx_lm.server breaks the
-connection there when it was started with a folder and has no cache of a hub.
+without a key. llama.cpp and vLLM answer 503 while they load a model. `/v1/models` would not do: mlx_lm.server breaks
+the connection there when it was started with a folder and has no cache of a hub.
 """
 
 from __future__ import annotations
