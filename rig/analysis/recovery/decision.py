@@ -72,8 +72,10 @@ def decide(
     restarts = context.restarts(fault)
     seen_t = until_t if restarts is None else min(until_t, restarts.from_t)
     rows = attempts.rows
-    trials = trials_of(rows, context, fault, strike_t, entries)
-    patience_s = max(quiet_s, MUCH_LONGER * _calm_wait(rows, strike_t, 2 * quiet_s))
+    alone = _alone(fault, context)
+    tried = rows.where(rows.part_through(slice(None), alone)) if alone else rows
+    trials = trials_of(tried, context, fault, strike_t, alone or entries)
+    patience_s = max(quiet_s, MUCH_LONGER * _calm_wait(tried, strike_t, 2 * quiet_s))
     judge = partial(
         outage,
         strike_t=strike_t,
@@ -84,7 +86,10 @@ def decide(
     )
     found = _outage_of(trials, judge, seen_t, quiet_s)
     end_t = seen_t if found.sustained is None else found.sustained.ended_t
-    serving = _serving(fault, model, attempts, context, found, min(end_t + quiet_s, seen_t))
+    if alone:  # which process serves is known from the fault itself
+        serving = Serving("new" if fault.kind in CRASHES else "same", None, None)
+    else:
+        serving = _serving(fault, model, attempts, context, found, min(end_t + quiet_s, seen_t))
     overdue = heal_t is not None and seen_t - heal_t >= context.settings.settle_s
     recovery_class = _class(found, serving, hopeless=overdue or restarts is not None)
     span_end_t, caught_up_t = _reach(fault, context, recovery_class, end_t if found.sustained else until_t, until_t)
@@ -118,6 +123,13 @@ def decide(
         span_end_t=span_end_t,
     )
     return recovery, _own_failures(fault, rows, context, span_end_t, caught_up_t)
+
+
+def _alone(fault: Fault, context: Context) -> frozenset[str]:
+    """The nodes hit, where each node serves alone: what the others serve says nothing of their recovery."""
+    if not judged_of(context.settings.target).nodes_serve_alone:
+        return frozenset()
+    return frozenset({*fault.processes_hit, *fault.clients_cut})
 
 
 def _own_failures(fault: Fault, rows: Rows, context: Context, span_end_t: float, caught_up_t: float) -> Bools:

@@ -43,6 +43,7 @@ class Judged:
     watch: Callable[[Context, Reigns], OwnWatch] | None = None
     workers: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _no_workers
     worker: str = "worker"
+    nodes_serve_alone: bool = False  # each node is a server of its own: the others do not make up for it
 
 
 def judged_of(target: str) -> Judged:

@@ -1,4 +1,4 @@
-"""What the analysis must know of an OpenAI-compatible server: nothing but what all have."""
+"""What the analysis must know of OpenAI-compatible servers: each of them serves alone."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from typing import Final
 
 from rig.analysis.recovery.judged import Judged
 
-JUDGED: Final = Judged()
+JUDGED: Final = Judged(nodes_serve_alone=True)
