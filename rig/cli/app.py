@@ -297,7 +297,7 @@ def init(
 ) -> None:
     """Look at a cluster and write a commented inventory of it.
 
-    Hosts of exo are reached over SSH. Any OpenAI-compatible servers are given by their URLs:
+    Hosts are reached over SSH. Any OpenAI-compatible servers are given by their URLs:
 
       rig init studio-1.local studio-2.local
 

@@ -107,7 +107,7 @@ class Workload(Strict):
     entry: list[str] | Literal["spread"] = "spread"  # names of entry nodes, or spread over all
     temperature: float | None = Field(default=None, ge=0, le=10)
     canaries: float = Field(default=0.1, ge=0, le=1)  # this share of the requests has a known answer
-    canary_modes: tuple[Literal["json", "tools"], ...] = ()  # canaries of these modes too
+    canary_modes: list[Literal["json", "tools"]] = Field(default_factory=list[Literal["json", "tools"]])
 
     @property
     def most_in_flight(self) -> int:

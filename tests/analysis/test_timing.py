@@ -229,8 +229,8 @@ def test_what_a_bound_held_back_is_said_in_every_report() -> None:
         "With 4 in flight, 7 requests had to wait for a place, at most 2.5 s; 12 more were due and never sent" in said
     )
     check = next(check for check in verdict.checks if check.name == "load-on-time")
-    assert check.summary.startswith("12 requests were due and never sent, and no figure has them: ")
-    assert "7 found 4 in flight and waited, at most 2.5 s" in check.summary
+    assert check.summary.startswith("12 requests were due but never sent, and are in no figure: ")
+    assert "7 waited behind 4 in flight, at most 2.5 s" in check.summary
     assert analysis.requests.total.started == 1000, "what was not sent is in no count"
 
 

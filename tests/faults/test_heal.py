@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -205,11 +206,10 @@ def test_what_a_killed_healer_began_is_ended_by_the_next(node: Node) -> None:
     starts = crashed(node)
     healer = node.script("heal.sh", what="all")
     until(starts.exists, "it has given the start command")
-    shells = [
-        child
-        for child in psutil.Process(healer.process.pid).children(recursive=True)
-        if "heal.sh" in str(child.cmdline())
-    ]
+    shells = list[psutil.Process]()
+    for child in psutil.Process(healer.process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # a command of the script's that was over just then
+            shells += [child] if "heal.sh" in str(child.cmdline()) else []
     for shell in (healer.process, *shells):
         shell.kill()
     healer.process.wait()

@@ -24,7 +24,8 @@ def test_a_kind_has_its_script_and_its_words(kind: AnyKind) -> None:
 
 def test_places_and_names_are_used_once_and_every_file_is_a_kind() -> None:
     assert len({kind.place for kind in KINDS.values()}) == len(KINDS)
-    files = {path.stem.replace("_", "-") for path in (ROOT / "rig" / "faults").glob("[a-z]*.py")}
+    folders = (ROOT / "rig" / "faults", ROOT / "rig" / "targets" / "exo" / "faults")
+    files = {path.stem.replace("_", "-") for folder in folders for path in folder.glob("[a-z]*.py")}
     assert files == set(KINDS)
 
 

@@ -277,12 +277,13 @@ async def test_a_script_that_fails_says_why(with_exo: tuple[ShellNode, FakeExo])
 
 _DIES = """
 import asyncio, os, sys
-from rig.config.inventory import ExoProcess, Node
+from rig.config.inventory import Node
 from rig.nodes.local import LocalNode
+from rig.targets.exo.fields import ExoProcess
 
 async def main(folder, how):
     home = ExoProcess.model_validate_json(sys.argv[3])
-    node = LocalNode("n1", Node(local=True, api="http://127.0.0.1:1", exo=home, rig_dir=folder, sudo=False))
+    node = LocalNode("n1", Node(local=True, api="http://127.0.0.1:1", process=home, rig_dir=folder, sudo=False))
     def heard(event):
         if event.event == "holding":
             print("holding", flush=True)

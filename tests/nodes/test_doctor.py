@@ -53,7 +53,7 @@ async def test_a_sound_node(server: SshServer, exo: FakeExo) -> None:
 
 async def test_a_node_that_is_this_machine(server: SshServer, exo: FakeExo) -> None:
     main = exo.start()
-    found = await diagnose(server, server.node(ssh=None, local=True, exo=exo.process()))
+    found = await diagnose(server, server.node(ssh=None, local=True, process=exo.process()))
     assert "ssh" not in found
     assert {check: found[check].level for check in ("local", "scripts", "exo", "clock", "leases")} == dict.fromkeys(
         ("local", "scripts", "exo", "clock", "leases"), "ok"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rig.config.inventory import Embedded
-from rig.config.workload import Model, Workload
+from rig.config.workload import Workload
 from rig.injection.aim import AimContext
 from rig.injection.fault import Identity
 from rig.journal.read import read_run
@@ -32,8 +32,9 @@ from rig.run.scenarios.read import load_scenario
 from rig.run.scenarios.run import journal_scenario
 from rig.run.soak import SoakRun, soak_on
 from rig.run.stand import Stand
+from rig.targets.exo.fields import ExoModel
 
-WORKLOAD = Workload(name="few", models=[Model(model="lab/tiny-a")])
+WORKLOAD = Workload(name="few", models=[ExoModel(model="lab/tiny-a")])
 
 
 @pytest.mark.parametrize(

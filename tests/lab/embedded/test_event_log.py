@@ -96,7 +96,7 @@ async def test_a_new_process_begins_a_new_file(start: Any, tmp_path: Path, until
         await cluster.deploy(A)
         await reader.logs.read("node-1", url)
         old = await read_piece(conn, 0)
-        start_command = cluster.inventory.nodes["node-1"].exo.start
+        start_command = cluster.inventory.nodes["node-1"].process.start
         await cluster.ssh("node-1", f"kill -9 {cluster.main_pid('node-1')}")
         # what the dead one wrote is still there, and nothing answers
         await reader.logs.read("node-1", url)
