@@ -420,7 +420,7 @@ def load(
         str | None,
         typer.Option(
             "--api-key",
-            help="API key; better in the environment, as OPENAI_API_KEY.",
+            help="API key; better in OPENAI_API_KEY, unseen by ps.",
             metavar="KEY",
             show_default=False,
         ),

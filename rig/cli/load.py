@@ -72,19 +72,8 @@ def load(
     answers are compared; each is asked alone first.
     Without `model` it is the one that the server offers. `api_key` is by default OPENAI_API_KEY's value.
     """
-    if requests < 1:
-        raise UsageError(f"--requests must be at least 1, not {requests}")
-    if not 1 <= clients <= MAX_CONCURRENCY:
-        raise UsageError(f"--clients: must be 1 to {MAX_CONCURRENCY}, not {clients}")
-    if rate is not None and not 0 < rate <= MAX_RATE:
-        raise UsageError(f"--rate: must be above 0 and at most {MAX_RATE} a second, not {rate:g}")
-    if not 1 <= max_tokens <= MAX_TOKENS:
-        raise UsageError(f"--max-tokens must be 1 to {MAX_TOKENS}, not {max_tokens}")
-    if "@" in url.partition("://")[2].partition("/")[0]:
-        raise UsageError("--url: a user name or password in it would be shown", remedy="give them with --header")
-    if api_key is None and not any(header.partition(":")[0].lower() == "authorization" for header in headers):
-        api_key = os.environ.get("OPENAI_API_KEY") or None
-    access = Access(api_key=api_key, headers=headers, cacert=cacert, insecure=insecure)
+    _check(requests=requests, clients=clients, rate=rate, max_tokens=max_tokens)
+    access = _access(url, api_key, headers, cacert, insecure=insecure)
     if model is None:
         model = only_model(asyncio.run(models_of(url, access)), url)
     workload = _workload(
@@ -144,6 +133,27 @@ def load(
     if tally.void and tally.completed + tally.void == tally.started:
         return EXIT_UNKNOWN
     return EXIT_PASS if tally.completed == tally.started > 0 and not wrong else EXIT_FAIL
+
+
+def _check(*, requests: int, clients: int, rate: float | None, max_tokens: int) -> None:
+    """Raises UsageError."""
+    if requests < 1:
+        raise UsageError(f"--requests must be at least 1, not {requests}")
+    if not 1 <= clients <= MAX_CONCURRENCY:
+        raise UsageError(f"--clients: must be 1 to {MAX_CONCURRENCY}, not {clients}")
+    if rate is not None and not 0 < rate <= MAX_RATE:
+        raise UsageError(f"--rate: must be above 0 and at most {MAX_RATE} a second, not {rate:g}")
+    if not 1 <= max_tokens <= MAX_TOKENS:
+        raise UsageError(f"--max-tokens must be 1 to {MAX_TOKENS}, not {max_tokens}")
+
+
+def _access(url: str, api_key: str | None, headers: Sequence[str], cacert: Path | None, *, insecure: bool) -> Access:
+    """What the command line says is before what the environment does. Raises UsageError."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise UsageError("--url: a user name or password in it would be shown", remedy="give them with --header")
+    if api_key is None and not any(header.partition(":")[0].lower() == "authorization" for header in headers):
+        api_key = os.environ.get("OPENAI_API_KEY") or None
+    return Access(api_key=api_key, headers=headers, cacert=cacert, insecure=insecure)
 
 
 async def _run(driver: LoadDriver, tally: Tally, requests: int, watching: Coroutine[Any, Any, None]) -> int | None:

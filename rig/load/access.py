@@ -1,7 +1,8 @@
 """What a server asks of its clients: an API key, headers, certificates. And what may be said of them: nothing.
 
-Requests take the headers in the transport, so that no request, record or error holds them. What a server sends back may
-repeat a key all the same ("Incorrect API key provided: …"): whatever is written or shown of an answer is `masked` first.
+Requests take the headers in the transport, so that no request, record or error holds them. What a server sends back
+may repeat a key all the same ("Incorrect API key provided: …"): whatever is written or shown of an answer is `masked`
+first.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from rig.errors import UsageError
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 _OWN: Final = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding"})
-_SHORTEST: Final = 6  # characters: what is shorter is no secret, and would mask words
+_TELLING: Final = 8  # characters: what is shorter is no secret, and would mask words
 _Record = TypeVar("_Record", bound=msgspec.Struct)
 
 
@@ -50,7 +51,7 @@ class Access:
         if sum(name == "authorization" for name, _ in named) > 1:
             raise UsageError("the API key and a header both give Authorization", remedy="give only one of them")
         self.head = b"".join(b"%s: %s\r\n" % (name.encode(), value.encode()) for name, value in named)
-        secrets = {word for _, value in named for word in (value, value.split(" ")[-1]) if len(word) >= _SHORTEST}
+        secrets = {word for _, value in named for word in (value, value.split(" ")[-1]) if len(word) >= _TELLING}
         written = {form for secret in secrets for form in _forms(secret)}
         self._secrets = sorted((form.encode() for form in written), key=len, reverse=True)
         self.longest = max(map(len, self._secrets), default=0)
@@ -70,9 +71,16 @@ class Access:
         return self._tls
 
     def masked(self, data: bytes) -> bytes:
-        """With stars for every secret, as many as it has characters: what is cut after this shows no part of one."""
+        """With stars for every secret, as many as it has characters: what is cut after this shows no part of one. What
+        was cut before may end within one: its beginning is masked too, from `_TELLING` characters on."""
         for secret in self._secrets:
             data = data.replace(secret, b"*" * len(secret))
+        for head in {secret[:_TELLING] for secret in self._secrets}:
+            at = data.find(head)
+            while at >= 0:
+                length = max(_alike(data[at : at + self.longest], secret) for secret in self._secrets)
+                data = data[:at] + b"*" * length + data[at + length :]
+                at = data.find(head, at + length)
         return data
 
     def masked_record(self, record: _Record) -> _Record:
@@ -82,6 +90,12 @@ class Access:
         encoded = msgspec.json.encode(record)
         shown = self.masked(encoded)
         return record if shown == encoded else msgspec.json.decode(shown, type=type(record))
+
+
+def _alike(data: bytes, secret: bytes) -> int:
+    """How many bytes they begin with in common."""
+    pairs = enumerate(zip(data, secret, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(data), len(secret)))
 
 
 def _header(text: str) -> tuple[str, str]:

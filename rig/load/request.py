@@ -331,10 +331,14 @@ class _Attempt:
 
     def _evidence(self, reason: str) -> str:
         """Reason first, then the tail of the body, together at most `EVIDENCE_BYTES`."""
-        masked = self._access.masked
-        text = masked(reason.encode("utf-8", "backslashreplace"))[: EVIDENCE_BYTES // 2].decode("utf-8", "ignore")
+        text = reason.encode("utf-8", "backslashreplace")[: EVIDENCE_BYTES // 2].decode("utf-8", "ignore")
         room = EVIDENCE_BYTES - len(text.encode()) - len(" | ")
-        tail = masked(self._tail)[-room:].decode("utf-8", "backslashreplace").encode()[-room:].decode("utf-8", "ignore")
+        tail = (
+            self._access.masked(self._tail)[-room:]
+            .decode("utf-8", "backslashreplace")
+            .encode()[-room:]
+            .decode("utf-8", "ignore")
+        )
         return f"{text} | {tail}" if tail and tail not in text else text
 
 

@@ -257,8 +257,11 @@ class ArrivalStream(httpx.AsyncByteStream):
 
 
 class LoadTransport(httpx.AsyncBaseTransport):
-    """`now` stamps arrivals; `access` gives the headers and certificates that the server wants. No proxy is used. Of a request's extensions it reads `timeout` (`connect`, seconds) and `exchange`, a
-    callable that is told of the exchange before it connects."""
+    """`now` stamps arrivals; `access` gives the headers and certificates that the server wants. No proxy is used.
+
+    Of a request's extensions it reads `timeout` (`connect`, seconds) and `exchange`, a callable that is told of the
+    exchange before it connects.
+    """
 
     def __init__(self, now: Callable[[], float], access: Access | None = None) -> None:
         self._now = now
