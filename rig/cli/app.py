@@ -388,7 +388,10 @@ def explain(
 def load(
     *,
     url: Annotated[str, typer.Option("--url", help="Base URL of an OpenAI-compatible server.")],
-    model: Annotated[str, typer.Option("--model", "-m", help="Model id.")],
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "-m", help="Model id; by default the one the server offers.", show_default=False),
+    ] = None,
     clients: Annotated[int, typer.Option("--clients", "-c", help="Closed-loop clients.")] = 12,
     requests: Annotated[int, typer.Option("--requests", "-n", help="Requests in all.")] = 40,
     stream: Annotated[bool, typer.Option("--stream/--no-stream", help="Streamed answers.")] = True,
@@ -413,9 +416,26 @@ def load(
     out: Annotated[
         Path | None, typer.Option("--out", help="Keep the journal in this folder.", show_default=False)
     ] = None,
+    api_key: Annotated[
+        str | None,
+        typer.Option(
+            "--api-key",
+            help="API key; better in OPENAI_API_KEY, unseen by ps.",
+            metavar="KEY",
+            show_default=False,
+        ),
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option("--header", "-H", help="`Name: value`, sent with each request.", show_default=False),
+    ] = None,
+    cacert: Annotated[
+        Path | None, typer.Option("--cacert", help="Trust the certificates in this file alone.", show_default=False)
+    ] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Trust any certificate.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The load alone, against any OpenAI-compatible server."""
+    """The load alone, against any OpenAI-compatible server; directly, past any proxy."""
     from rig.cli.load import load as command
 
     _exit(
@@ -433,6 +453,10 @@ def load(
             canaries=canaries,
             out=out,
             as_json=as_json,
+            api_key=api_key,
+            headers=header or (),
+            cacert=cacert,
+            insecure=insecure,
         )
     )
 

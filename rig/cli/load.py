@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import sys
 import tempfile
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -25,9 +26,11 @@ from rig.config.fields import parse_duration
 from rig.config.workload import MAX_CONCURRENCY, Arrivals, Deadlines, Lengths, Model, Workload
 from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, JournalError, UsageError
 from rig.journal.write import Journal
+from rig.load.access import Access
 from rig.load.canary import Learning
 from rig.load.client import LoadDriver
 from rig.load.collector import settle_collector
+from rig.load.models import models_of, only_model
 from rig.load.open_files import allow_open_files
 from rig.load.summary import flags, summary, summary_tables
 from rig.load.tally import Tally
@@ -45,7 +48,7 @@ _LINE_EVERY_S: Final = 10.0
 def load(
     *,
     url: str,
-    model: str,
+    model: str | None = None,
     clients: int = 12,
     requests: int = 40,
     stream: bool = True,
@@ -57,21 +60,22 @@ def load(
     canaries: float = 0.0,
     out: Path | None = None,
     as_json: bool = False,
+    api_key: str | None = None,
+    headers: Sequence[str] = (),
+    cacert: Path | None = None,
+    insecure: bool = False,
 ) -> int:
     """0 when every request completed, 1 when one did not or its answer was malformed or another's, 3 when the rest is
-    void, 130 or 143 when interrupted. Raises UsageError, JournalError.
+    void, 130 or 143 when interrupted. Raises UsageError, TargetError, JournalError.
 
     The result goes to stdout, progress to stderr. `out` keeps the journal. `canaries` is the share of requests whose
     answers are compared; each is asked alone first.
+    Without `model` it is the one that the server offers. `api_key` is by default OPENAI_API_KEY's value.
     """
-    if requests < 1:
-        raise UsageError(f"--requests must be at least 1, not {requests}")
-    if not 1 <= clients <= MAX_CONCURRENCY:
-        raise UsageError(f"--clients: must be 1 to {MAX_CONCURRENCY}, not {clients}")
-    if rate is not None and not 0 < rate <= MAX_RATE:
-        raise UsageError(f"--rate: must be above 0 and at most {MAX_RATE} a second, not {rate:g}")
-    if not 1 <= max_tokens <= MAX_TOKENS:
-        raise UsageError(f"--max-tokens must be 1 to {MAX_TOKENS}, not {max_tokens}")
+    _check(requests=requests, clients=clients, rate=rate, max_tokens=max_tokens)
+    access = _access(url, api_key, headers, cacert, insecure=insecure)
+    if model is None:
+        model = only_model(asyncio.run(models_of(url, access)), url)
     workload = _workload(
         model=model,
         clients=clients,
@@ -103,6 +107,7 @@ def load(
                 requests=requests,
                 token_a_chunk=False,
                 learning=Learning(math.inf),
+                access=access,
             )
             settle_collector()
             signal_exit = uvloop.run(_run(driver, tally, requests, own_health(journal)))
@@ -123,10 +128,32 @@ def load(
     for flag in [*flags(tally, stalls.total_s), *wrong]:
         print(f"rig: {flag}", file=sys.stderr)
     if signal_exit is not None:
+        print(f"rig: interrupted: the figures are of {tally.ended} of {requests} requests", file=sys.stderr)
         return signal_exit
     if tally.void and tally.completed + tally.void == tally.started:
         return EXIT_UNKNOWN
     return EXIT_PASS if tally.completed == tally.started > 0 and not wrong else EXIT_FAIL
+
+
+def _check(*, requests: int, clients: int, rate: float | None, max_tokens: int) -> None:
+    """Raises UsageError."""
+    if requests < 1:
+        raise UsageError(f"--requests must be at least 1, not {requests}")
+    if not 1 <= clients <= MAX_CONCURRENCY:
+        raise UsageError(f"--clients: must be 1 to {MAX_CONCURRENCY}, not {clients}")
+    if rate is not None and not 0 < rate <= MAX_RATE:
+        raise UsageError(f"--rate: must be above 0 and at most {MAX_RATE} a second, not {rate:g}")
+    if not 1 <= max_tokens <= MAX_TOKENS:
+        raise UsageError(f"--max-tokens must be 1 to {MAX_TOKENS}, not {max_tokens}")
+
+
+def _access(url: str, api_key: str | None, headers: Sequence[str], cacert: Path | None, *, insecure: bool) -> Access:
+    """What the command line says is before what the environment does. Raises UsageError."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise UsageError("--url: a user name or password in it would be shown", remedy="give them with --header")
+    if api_key is None and not any(header.partition(":")[0].lower() == "authorization" for header in headers):
+        api_key = os.environ.get("OPENAI_API_KEY") or None
+    return Access(api_key=api_key, headers=headers, cacert=cacert, insecure=insecure)
 
 
 async def _run(driver: LoadDriver, tally: Tally, requests: int, watching: Coroutine[Any, Any, None]) -> int | None:

@@ -21,6 +21,7 @@ from rig.config.workload import Workload
 from rig.errors import UsageError
 from rig.journal.records import HeldBack, RequestEnded
 from rig.journal.write import Journal
+from rig.load.access import Access
 from rig.load.arrivals import Due, due
 from rig.load.backoff import Backoff
 from rig.load.canary import CanaryTurns, Learning, Texts
@@ -58,6 +59,7 @@ class LoadDriver:
         grace_s: float = GRACE_S,
         token_a_chunk: bool = True,
         learning: Learning | None = None,
+        access: Access | None = None,
     ) -> None:
         self._workload = workload
         self._entries = entry_urls(workload, entries)
@@ -70,7 +72,7 @@ class LoadDriver:
         self._token_a_chunk = token_a_chunk
         self._requests = requests
         self._backoff = Backoff() if backoff is None else backoff
-        self._transport = LoadTransport(journal.now)
+        self._transport = LoadTransport(journal.now, access)
         self._numbers = itertools.count(1)
         deadlines = workload.deadlines
         self._limits = Limits(deadlines.connect, deadlines.progress, deadlines.total, end_s=grace_s)

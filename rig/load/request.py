@@ -16,6 +16,7 @@ import msgspec
 
 from rig.journal.records import AnswerMalformed, CanaryAnswered, RequestEnded, RequestStarted
 from rig.journal.write import Journal
+from rig.load.access import Access
 from rig.load.answer import Answer
 from rig.load.canary import Canary, Texts, digest_of
 from rig.load.deadlines import Limits, Watch
@@ -94,22 +95,24 @@ async def perform(call: Call, transport: LoadTransport, journal: Journal, texts:
             canary=None if call.canary is None else call.canary.name,
         )
     )
-    attempt = _Attempt(call, journal.now)
+    access = transport.access
+    attempt = _Attempt(call, journal.now, access)
     try:
         end, detail = await attempt.run(transport)
     except Exception as error:
         judgement = Judgement("error", cause="defect", reason=f"defect of the rig: {type(error).__name__}: {error}")
         attempt.own_failure = judgement.reason
-        journal.write(attempt.record(judgement, journal.now()))
+        journal.write(access.masked_record(attempt.record(judgement, journal.now())))
         raise
-    ended = attempt.record(attempt.judge(end, detail), journal.now())
+    ended = access.masked_record(attempt.record(attempt.judge(end, detail), journal.now()))
     journal.write(ended)
     if ended.outcome == "completed":
         if call.canary is not None and attempt.answer is not None:
-            journal.write(_answered(call, call.canary, attempt.answer, ended, Texts() if texts is None else texts))
+            answered = _answered(call, call.canary, attempt.answer, ended, Texts() if texts is None else texts)
+            journal.write(access.masked_record(answered))
         if wrong := attempt.malformed(ended):
             malformed = AnswerMalformed(t=journal.now(), id=call.id, model=call.model, entry=call.entry, what=wrong)
-            journal.write(malformed)
+            journal.write(access.masked_record(malformed))
     return ended
 
 
@@ -133,8 +136,9 @@ def _answered(call: Call, canary: Canary, answer: Answer, ended: RequestEnded, t
 class _Attempt:
     """What one request has seen so far."""
 
-    def __init__(self, call: Call, now: Callable[[], float]) -> None:
+    def __init__(self, call: Call, now: Callable[[], float], access: Access) -> None:
         self._call = call
+        self._access = access
         self._now = now
         self._started_t = now()
         self._watch = Watch(now, self._started_t, call.limits, streamed=call.streamed)
@@ -310,15 +314,15 @@ class _Attempt:
             reader.feed([first], times[-1:])
 
     def _keep_tail(self, pieces: Sequence[bytes]) -> None:
-        """The last `EVIDENCE_BYTES` of the body, of few of the pieces as a rule."""
-        tail = b""
+        """The last `EVIDENCE_BYTES` of the body, of few of the pieces as a rule; and as many more as a secret has."""
+        most, tail = EVIDENCE_BYTES + self._access.longest, b""
         for piece in reversed(pieces):
             tail = piece + tail
-            if len(tail) >= EVIDENCE_BYTES:
+            if len(tail) >= most:
                 break
         else:
             tail = self._tail + tail
-        self._tail = tail[-EVIDENCE_BYTES:]
+        self._tail = tail[-most:]
 
     def _ended(self, end: End, detail: str = "") -> tuple[End, str]:
         if self._reader is not None:
@@ -329,7 +333,12 @@ class _Attempt:
         """Reason first, then the tail of the body, together at most `EVIDENCE_BYTES`."""
         text = reason.encode("utf-8", "backslashreplace")[: EVIDENCE_BYTES // 2].decode("utf-8", "ignore")
         room = EVIDENCE_BYTES - len(text.encode()) - len(" | ")
-        tail = self._tail[-room:].decode("utf-8", "backslashreplace").encode()[-room:].decode("utf-8", "ignore")
+        tail = (
+            self._access.masked(self._tail)[-room:]
+            .decode("utf-8", "backslashreplace")
+            .encode()[-room:]
+            .decode("utf-8", "ignore")
+        )
         return f"{text} | {tail}" if tail and tail not in text else text
 
 

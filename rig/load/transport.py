@@ -18,7 +18,6 @@ Exceptions of sockets and of the parser are mapped here, and nowhere else:
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import httpx
 
+from rig.load.access import Access
 from rig.load.addresses import addresses_of, is_address, is_own, is_told_by_the_host
 from rig.load.http1 import ResponseParser
 from rig.load.turns import Turns
@@ -257,16 +257,19 @@ class ArrivalStream(httpx.AsyncByteStream):
 
 
 class LoadTransport(httpx.AsyncBaseTransport):
-    """`now` stamps arrivals. Of a request's extensions it reads `timeout` (`connect`, seconds) and `exchange`, a
-    callable that is told of the exchange before it connects."""
+    """`now` stamps arrivals; `access` gives the headers and certificates that the server wants. No proxy is used.
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    Of a request's extensions it reads `timeout` (`connect`, seconds) and `exchange`, a callable that is told of the
+    exchange before it connects.
+    """
+
+    def __init__(self, now: Callable[[], float], access: Access | None = None) -> None:
         self._now = now
         self.turns = Turns()
-        self._tls: ssl.SSLContext | None = None
+        self.access = Access() if access is None else access
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        exchange = Exchange(self._now, Marks(), await _request_bytes(request))
+        exchange = Exchange(self._now, Marks(), await _request_bytes(request, self.access.head))
         tell = cast("Callable[[Exchange], None] | None", request.extensions.get("exchange"))
         if tell is not None:
             tell(exchange)
@@ -283,7 +286,7 @@ class LoadTransport(httpx.AsyncBaseTransport):
     async def _connect(self, request: httpx.Request, exchange: Exchange) -> None:
         """Raises httpx.ConnectError, OwnFailureError, httpx.ConnectTimeout."""
         url, marks = request.url, exchange.marks
-        tls = self._tls_context() if url.scheme == "https" else None
+        tls = self.access.tls() if url.scheme == "https" else None
         timeouts = cast("dict[str, Any]", request.extensions.get("timeout", {}))
         limit_s = cast("float | None", timeouts.get("connect"))
         port = url.port or _PORTS[url.scheme]
@@ -312,17 +315,11 @@ class LoadTransport(httpx.AsyncBaseTransport):
         kind = OwnFailureError if is_own(failures, url.host) else httpx.ConnectError
         raise kind("; ".join(map(_named, failures))) from failures[-1]
 
-    def _tls_context(self) -> ssl.SSLContext:
-        """One for all, made at the first use: making one costs some 50 ms."""
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-        return self._tls
 
-
-async def _request_bytes(request: httpx.Request) -> bytes:
+async def _request_bytes(request: httpx.Request, more_head: bytes) -> bytes:
     lines = [b"%s %s HTTP/1.1" % (request.method.encode("ascii"), request.url.raw_path)]
     lines += [b"%s: %s" % header for header in request.headers.raw]
-    return b"\r\n".join(lines) + b"\r\n\r\n" + await request.aread()
+    return b"\r\n".join(lines) + b"\r\n" + more_head + b"\r\n" + await request.aread()
 
 
 def _named(error: BaseException) -> str:
