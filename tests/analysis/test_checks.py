@@ -301,7 +301,10 @@ def test_bounds_are_for_the_kinds_that_have_one() -> None:
     tape.fault(1, "freeze", 80, 85, hit=("node-3",))
     tape.error(81, 82)
     late(tape, 120.0)
-    assert told("time-to-serve", tape)[0] == "all 1 recoveries within their bounds; 1 of 2 recoveries were cut short before their bounds"
+    assert (
+        told("time-to-serve", tape)[0]
+        == "all 1 recoveries within their bounds; 1 of 2 recoveries were cut short before their bounds"
+    )
 
 
 def test_every_group_of_requests_is_accounted_for() -> None:
