@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 import uvloop
@@ -42,6 +43,7 @@ MAX_TOKENS: Final = 1_000_000
 MAX_RATE: Final = 10_000  # a second
 _DRAIN_S: Final = 2.0  # for requests on their way when the user interrupts
 _REFRESH_S: Final = 0.2
+_HERE: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _LINE_EVERY_S: Final = 10.0
 
 
@@ -153,6 +155,12 @@ def _access(url: str, api_key: str | None, headers: Sequence[str], cacert: Path 
         raise UsageError("--url: a user name or password in it would be shown", remedy="give them with --header")
     if api_key is None and not any(header.partition(":")[0].lower() == "authorization" for header in headers):
         api_key = os.environ.get("OPENAI_API_KEY") or None
+        at = urlsplit(url)
+        if api_key is not None and at.scheme == "http" and at.hostname not in _HERE:
+            raise UsageError(
+                f"OPENAI_API_KEY would go to {at.hostname} unencrypted",
+                remedy="use https, or give the key with --api-key, or unset the variable",
+            )
     return Access(api_key=api_key, headers=headers, cacert=cacert, insecure=insecure)
 
 

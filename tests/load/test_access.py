@@ -143,6 +143,11 @@ def test_a_wrong_key_is_an_error_of_each_request_and_is_shown_nowhere(keyed: str
     assert "*" * len(WRONG) in (tmp_path / "kept" / "journal.jsonl").read_text()
 
 
+def test_a_key_of_the_environment_does_not_leave_the_machine_unencrypted(tmp_path: Path) -> None:
+    code, _, stderr = load("http://192.0.2.1:8000", "--model", "m", cwd=tmp_path, key=WRONG)
+    assert (code, "OPENAI_API_KEY would go to 192.0.2.1 unencrypted" in stderr, WRONG in stderr) == (2, True, False)
+
+
 def test_a_wrong_key_where_the_model_is_asked_for(keyed: str, tmp_path: Path) -> None:
     code, stdout, stderr = load(keyed, "--insecure", cwd=tmp_path, key=WRONG)
     assert (code, stdout) == (3, "")
