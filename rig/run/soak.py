@@ -74,6 +74,7 @@ class SoakRun:
             backoff=Backoff().paced(settings.pace),
             grace_s=paced_grace_s(settings.pace),
             token_a_chunk=stand.target.token_a_chunk,
+            access=None,
             learning=Learning(settings.plan.baseline * ALONE_SHARE, settings.plan.baseline),
         )
         self.prober = Prober(
