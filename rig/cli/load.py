@@ -28,6 +28,7 @@ from rig.config.workload import MAX_CONCURRENCY, Arrivals, Deadlines, Lengths, M
 from rig.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, JournalError, UsageError
 from rig.journal.write import Journal
 from rig.load.access import Access
+from rig.load.addresses import LOOPBACK
 from rig.load.canary import Learning
 from rig.load.client import LoadDriver
 from rig.load.collector import settle_collector
@@ -43,7 +44,6 @@ MAX_TOKENS: Final = 1_000_000
 MAX_RATE: Final = 10_000  # a second
 _DRAIN_S: Final = 2.0  # for requests on their way when the user interrupts
 _REFRESH_S: Final = 0.2
-_HERE: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _LINE_EVERY_S: Final = 10.0
 
 
@@ -156,7 +156,7 @@ def _access(url: str, api_key: str | None, headers: Sequence[str], cacert: Path 
     if api_key is None and not any(header.partition(":")[0].lower() == "authorization" for header in headers):
         api_key = os.environ.get("OPENAI_API_KEY") or None
         at = urlsplit(url)
-        if api_key is not None and at.scheme == "http" and at.hostname not in _HERE:
+        if api_key is not None and at.scheme == "http" and at.hostname not in LOOPBACK:
             raise UsageError(
                 f"OPENAI_API_KEY would go to {at.hostname} unencrypted",
                 remedy="use https, or give the key with --api-key, or unset the variable",

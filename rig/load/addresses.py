@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+"""Hosts of a URL that are this machine."""
 _TOLD_BY_THE_HOST: Final = (".local", ".local.")
 _OWN: Final = frozenset(
     {

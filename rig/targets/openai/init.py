@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 import httpx
 
 from rig.errors import UsageError
+from rig.load.addresses import LOOPBACK
 from rig.targets.openai.api import HEALTH
 from rig.targets.surveying import Survey, Surveying
 
 TIMEOUT_S: Final = 5.0
-HERE: Final = ("127.0.0.1", "localhost", "::1")
 
 
 def survey(places: list[str], key: Path | None, name: str) -> Survey:
@@ -75,7 +75,7 @@ def render(models: dict[str, list[str]], name: str, key: Path | None, when: date
             "",
             f"  server-{number}: # serves {' '.join(', '.join(ids).split())[:200] or 'models that it does not list'}",
         ]
-        if host in HERE:
+        if host in LOOPBACK:
             lines.append("    local: true # on this machine, without SSH")
         else:
             lines += ["    ssh:", f"      host: {json.dumps(host)}"]
